@@ -1,0 +1,1 @@
+"""sandboxmcp: a code sandbox for AI agents, spoken to over MCP."""

@@ -1,0 +1,1 @@
+"""What every other room uses: the nouns, the errors, the settings, the counting of tokens."""

@@ -1,0 +1,77 @@
+"""Everything that sandboxmcp raises on purpose.
+
+    SandboxmcpError              exit code
+    ├── UsageError                   2   an argument, a setting or a handle is wrong; says which and how to mend it
+    ├── DeniedError                  3   the policy refused; carries the verdict
+    ├── SandboxUnavailable           4   no sandbox, so no kernel; carries cause and remedy
+    │   └── KernelError              4   a kernel died or never answered; carries what it wrote to stderr
+    ├── StoreError                   5   the store cannot be opened, read or written
+    └── BrokenPack                   6   a policy pack does not load; carries file and line
+
+A script that fails is a result and a verdict is a value: neither is raised by the rooms below `cli`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class SandboxmcpError(Exception):
+    """A failure that its reader can act on: `what` happened and the `fix`, each one sentence."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.what.rstrip('.')}. {self.fix}".rstrip() if self.fix else self.what
+
+
+class UsageError(SandboxmcpError):
+    """The caller's argument, setting or handle is wrong."""
+
+    exit_code = 2
+
+
+class DeniedError(SandboxmcpError):
+    """The policy's verdict is deny (or an ask that nobody can answer)."""
+
+    exit_code = 3
+
+
+class SandboxUnavailable(SandboxmcpError):
+    """The operating system gives us no sandbox. Nothing is run instead."""
+
+    exit_code = 4
+
+
+class KernelError(SandboxUnavailable):
+    """A kernel (or the launcher that forks kernels) died or never answered."""
+
+    def __init__(self, what: str, fix: str = "", stderr: str = "") -> None:
+        super().__init__(what, fix)
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return f"{said}\nIt wrote: {self.stderr.strip()}" if self.stderr.strip() else said
+
+
+class StoreError(SandboxmcpError):
+    """The store cannot be opened, read or written."""
+
+    exit_code = 5
+
+
+class BrokenPack(SandboxmcpError):
+    """A policy pack does not load; nothing runs until it is mended."""
+
+    exit_code = 6
+
+    def __init__(self, file: Path, line: int, what: str, fix: str = "") -> None:
+        super().__init__(f"{file}:{line}: {what}", fix or "Mend the pack; nothing runs until it loads.")
+        self.file = file
+        self.line = line

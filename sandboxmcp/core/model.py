@@ -1,0 +1,156 @@
+"""The nouns that travel between rooms. Plain frozen values: no behaviour that touches the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Action = Literal["allow", "ask", "deny"]
+Setting = Literal["kernel", "host"]
+"""Where the judged code would run: inside our kernel, or on the agent's own host shell."""
+
+Status = Literal["ok", "failed", "timeout", "cancelled", "killed", "denied", "skipped"]
+"""How an item ended. `failed`: by its own exit code; `killed`: by a limit, a signal or a sibling."""
+
+ContentKind = Literal["code", "prose", "log", "data"]
+Origin = Literal["execute", "batch", "file", "text", "artifact"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the policy says of one piece of code, before anything starts."""
+
+    action: Action
+    pack: str | None = None
+    rule: str | None = None
+    line: int | None = None
+    """1-based line of the judged code."""
+    because: str = ""
+    instead: str = ""
+    unknown: tuple[str, ...] = ()
+    """Parts that static analysis could not resolve, for the reader; they do not change the action by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One thing to run: an item of a batch, or a single execution."""
+
+    label: str
+    language: str
+    code: str
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCapture:
+    """One captured stream as it lies on the host's disk, byte for byte."""
+
+    path: Path
+    total: int
+    """Bytes the script wrote."""
+    kept: int
+    """Bytes in the file; less than `total` only when the cap was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A rich result (image, HTML, JSON…) that a kernel displayed, saved to a file of its own."""
+
+    mime: str
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one script. A non-zero exit is a result, not an error of ours."""
+
+    script: Script
+    status: Status
+    exit_code: int | None
+    """None when it did not end by itself (timeout, cancelled, killed, denied, skipped)."""
+    wall_s: float
+    stdout: StreamCapture | None = None
+    stderr: StreamCapture | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    reason: str = ""
+    """One sentence for the reader when the status alone does not say it: which limit, which rule, what to change."""
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewSource:
+    """What is known about a text before it is stored."""
+
+    label: str
+    origin: Origin
+    project: str
+    session: str
+    batch: str | None = None
+    kind: ContentKind | None = None
+    """None: recognised from the content."""
+    path: str | None = None
+    """Absolute path of the file it came from, for `file` sources."""
+    mime: str = "text/plain"
+    total_bytes: int | None = None
+    """What the script wrote, when more than was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stored text: a capture, a file, a document. `handle` is what is unique; labels may repeat."""
+
+    handle: str
+    label: str
+    origin: Origin
+    kind: ContentKind
+    project: str
+    session: str
+    batch: str | None
+    bytes: int
+    total_bytes: int
+    lines: int
+    chunks: int
+    indexed_bytes: int
+    created_at: float
+    """Seconds since the epoch."""
+    hits: int = 0
+    path: str | None = None
+    mime: str = "text/plain"
+    unchanged: bool = False
+    """True when storing found the same content already indexed under this label and path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One passage that answers a query, ready to cite as `handle:first-last`."""
+
+    handle: str
+    label: str
+    first_line: int
+    last_line: int
+    """1-based, inclusive, as `Store.read` counts them."""
+    text: str
+    score: float
+    title: str = ""
+    created_at: float = 0.0
+    partial: bool = False
+    """True when a very long line was cut: the citation still names the whole line."""
+
+    @property
+    def citation(self) -> str:
+        return f"{self.handle}:{self.first_line}-{self.last_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which sources a search may look at; every given field must match. `project=None` means all projects."""
+
+    project: str | None
+    session: str | None = None
+    batch: str | None = None
+    handles: tuple[str, ...] = field(default=())
+    source: str | None = None
+    """Substring of the label; `%` and `_` mean themselves."""
+    kind: ContentKind | None = None

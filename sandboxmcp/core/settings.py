@@ -1,0 +1,202 @@
+"""One frozen value from defaults < user file < project file < environment < flags; the table is what the docs print."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sandboxmcp.core.errors import UsageError
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: its dotted name, how text becomes a value, its default and what it is for."""
+
+    name: str
+    parse: Callable[[Any], Any]
+    default: Any
+    doc: str
+    tighten: Callable[[Any, Any], bool] | None = None
+    """For security settings: may a project file replace the first value by the second? None: any project may."""
+
+    @property
+    def variable(self) -> str:
+        return "SANDBOXMCP_" + self.name.upper().replace(".", "_")
+
+
+def _integer(low: int, high: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError(f"wants a whole number from {low:,} to {high:,}")
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"wants a whole number from {low:,} to {high:,}") from None
+        if not low <= number <= high:
+            raise ValueError(f"wants a whole number from {low:,} to {high:,}")
+        return number
+
+    return parse
+
+
+def _seconds(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError("wants seconds, more than 0 and at most 86,400") from None
+    if isinstance(value, bool) or not 0 < number <= 86_400:
+        raise ValueError("wants seconds, more than 0 and at most 86,400")
+    return number
+
+
+def _size(value: Any) -> int:
+    """Bytes, as a number or with a unit: `1073741824`, `"1GiB"`, `"512m"`."""
+    match = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", str(value).strip().lower())
+    number = 0 if match is None or isinstance(value, bool) else int(match[1]) * _UNITS[match[2]]
+    if number <= 0:
+        raise ValueError('wants a size above 0, in bytes or with a unit, such as "512MiB"')
+    return number
+
+
+def _folder(value: Any) -> Path | None:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError("wants a path")
+    return Path(os.path.abspath(os.path.expanduser(value))) if value.strip() else None
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise ValueError("wants a list of texts")
+    return tuple(value)
+
+
+def _smaller(old: Any, new: Any) -> bool:
+    return bool(new <= old)
+
+
+def _never(old: Any, new: Any) -> bool:
+    return bool(old == new)
+
+
+KEYS: tuple[Key, ...] = (
+    Key("data_dir", _folder, None, "folder of the store and the captures; default: the platform's data folder", _never),
+    Key("workspace", _folder, None, "project folder, writable inside the sandbox; default: the working folder", _never),
+    Key("ingest_roots", _names, (), "more folders that ctx_index may read; relative ones resolve against the project", _never),
+    Key("policy_packs", _names, ("default",), "packs by name or path; the strictest verdict of all wins", _never),
+    Key("budget_tokens", _integer(50, 1_000_000), 2_000, "tokens of a rendered answer"),
+    Key("timeout_s", _seconds, 120.0, "wall time of one item"),
+    Key("concurrency", _integer(0, 8), 0, "items of a batch that run at once; 0: as many as cores"),
+    Key("limits.output", _size, 1 << 30, "bytes kept of one captured stream; the rest is counted", _smaller),
+    Key("limits.memory", _size, 2 << 30, "bytes of memory of one sandbox", _smaller),
+    Key("limits.processes", _integer(16, 32_768), 256, "processes and threads of one sandbox", _smaller),
+    Key("limits.descriptors", _integer(64, 1_048_576), 1_024, "open files of one process", _smaller),
+    Key("limits.tmpfs", _size, 1 << 30, "bytes of /tmp; home and /dev/shm get a quarter each", _smaller),
+    Key("limits.file", _size, 4 << 30, "bytes of one file that a script writes", _smaller),
+    Key("index.head", _size, 32 << 20, "bytes from the start of a capture that are indexed"),
+    Key("index.tail", _size, 32 << 20, "bytes from the end of a capture that are indexed"),
+)
+_BY_NAME = {key.name: key for key in KEYS}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The values in force. `settings["limits.memory"]` reads one; unknown names are a programming error."""
+
+    values: Mapping[str, Any] = field(default_factory=lambda: {key.name: key.default for key in KEYS})
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def data_dir(self) -> Path:
+        """Folder of the store; every path of ours on disk is derived from it."""
+        chosen: Path | None = self["data_dir"]
+        if chosen is not None:
+            return chosen
+        from platformdirs import user_data_path
+
+        return user_data_path("sandboxmcp", appauthor=False)
+
+    @property
+    def workspace(self) -> Path:
+        chosen: Path | None = self["workspace"]
+        return chosen if chosen is not None else Path.cwd()
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    project: Path | None = None,
+) -> Settings:
+    """The settings in force for a project (default: the working folder).
+
+    `flags` maps dotted names to values and wins; None values are skipped. A blank variable counts as unset.
+
+    Raises:
+        UsageError: a file does not parse, a key is unknown, a value is bad, or a project file loosens a security setting.
+    """
+    environ = os.environ if environ is None else environ
+    project = Path.cwd() if project is None else project
+    values: dict[str, Any] = {key.name: key.default for key in KEYS}
+    _merge_file(values, _user_file(environ), trusted=True)
+    for name in ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml"):
+        _merge_file(values, project / name, trusted=False)
+    for key in KEYS:
+        text = environ.get(key.variable, "")
+        if text.strip():
+            values[key.name] = _parsed(key, text, f"variable {key.variable}")
+    for name, value in (flags or {}).items():
+        if value is not None:
+            values[name] = _parsed(_BY_NAME[name], value, f"flag --{name.replace('_', '-').replace('.', '-')}")
+    return Settings(values)
+
+
+def _user_file(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CONFIG_HOME", "").strip() or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    return Path(base) / "sandboxmcp" / "sandboxmcp.toml"
+
+
+def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
+    try:
+        raw = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", "Make it a readable file or remove it.") from None
+    try:
+        table = tomllib.loads(raw.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{file} is not TOML: {error}", "Mend the file.") from None
+    for name, value in _flatten(table):
+        key = _BY_NAME.get(name)
+        if key is None:
+            raise UsageError(f"{file} sets an unknown key {name!r}", f"Known keys: {', '.join(_BY_NAME)}.")
+        parsed = _parsed(key, value, f"key {name!r} in {file}")
+        if not trusted and key.tighten is not None and not key.tighten(values[name], parsed):
+            raise UsageError(
+                f"{file} loosens {name!r}, which a project may only tighten", "Set it in your own settings file instead."
+            )
+        values[name] = parsed
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for name, value in table.items():
+        flat += _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return flat
+
+
+def _parsed(key: Key, value: Any, where: str) -> Any:
+    try:
+        return key.parse(value)
+    except ValueError as error:
+        raise UsageError(f"{where} {error}, not {value!r}") from None
