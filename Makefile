@@ -1,0 +1,66 @@
+# Every target makes .venv ready first (seconds once, milliseconds after that). Pass more to pytest with ARGS="-k word".
+
+PYTHON_IN_VENV := .venv/bin/python
+TESTS := tests
+ARGS :=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup sandbox demo test escape check lint types imports drift fmt bench docs lock wheel release-check clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+setup: ## .venv with sandboxmcp and the development tools
+	@sh scripts/setup.sh
+
+sandbox: setup
+	@sh scripts/sandbox.sh
+
+demo: sandbox ## the main job on real input of this machine, through a real MCP client
+	@$(PYTHON_IN_VENV) scripts/demo.py
+
+test: setup ## every test (SANDBOXMCP_SANDBOX=required: a missing sandbox fails instead of skipping)
+	@sh scripts/sandbox.sh || [ "$$SANDBOXMCP_SANDBOX" != required ]
+	@$(PYTHON_IN_VENV) -m pytest $(TESTS) $(ARGS)
+
+escape: sandbox ## only the tests that try to get out of the sandbox
+	@$(PYTHON_IN_VENV) -m pytest tests/escape $(ARGS)
+
+check: lint types imports drift ## all that needs no sandbox: lint types imports drift
+
+lint: setup ## ruff: rules and layout
+	@$(PYTHON_IN_VENV) -m ruff check
+	@$(PYTHON_IN_VENV) -m ruff format --check --quiet || { echo "Run: make fmt"; exit 1; }
+
+types: setup ## mypy, strict
+	@$(PYTHON_IN_VENV) -m mypy
+
+imports: setup ## who may import whom (import-linter)
+	@$(PYTHON_IN_VENV) .venv/bin/lint-imports --no-cache
+
+drift: setup ## generated pages are what their source says
+	@$(PYTHON_IN_VENV) scripts/reference.py --check
+
+fmt: setup ## ruff repairs what it can
+	@$(PYTHON_IN_VENV) -m ruff check --fix --quiet
+	@$(PYTHON_IN_VENV) -m ruff format --quiet
+
+bench: sandbox ## measurements, beside the peer when PEER names its folder
+	@$(PYTHON_IN_VENV) benchmarks/spine.py
+
+docs: setup ## write the generated pages again
+	@$(PYTHON_IN_VENV) scripts/reference.py
+
+lock: setup ## newest versions of everything into constraints-dev.txt
+	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --extra bwrap --no-annotate \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file constraints-dev.txt pyproject.toml
+
+wheel: setup ## dist/*.whl and dist/*.tar.gz
+	@rm -rf dist
+	@$(PYTHON_IN_VENV) -m build --no-isolation
+
+release-check: check test wheel ## everything above on a clean tree, before a version is tagged
+	@[ -z "$$(git status --porcelain)" ] || { echo "The tree is not clean: commit or remove what git status shows."; exit 1; }
+
+clean: ## remove .venv and everything that was built
+	@rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,79 @@
+"""Writes the pages that are generated from the code: docs/settings.md from the settings table. `--check` only compares."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sandboxmcp.core.settings import KEYS, Key
+
+ROOT = Path(__file__).resolve().parent.parent
+_INTRO = """\
+# Settings
+
+Generated from `sandboxmcp/core/settings.py` by `make docs`; edits here are lost.
+
+Later wins: the default, your own `~/.config/sandboxmcp/sandboxmcp.toml`, the project's `sandboxmcp.toml` or
+`.sandboxmcp/sandboxmcp.toml`, the environment variable, the flag. A blank variable counts as unset. A dotted key is a key of a
+TOML table: `limits.memory` is `memory` under `[limits]`. An unknown key or a bad value ends the program with exit code 2.
+
+The last column says what a project's file may do with the key: a cloned repository must not loosen what protects you.
+
+| key | variable | default | what it is | a project may |
+|---|---|---|---|---|
+"""
+_MIB = 1 << 20
+
+
+def settings_page() -> str:
+    """The Markdown of docs/settings.md."""
+    return _INTRO + "".join(f"{_row(key)}\n" for key in KEYS)
+
+
+def _row(key: Key) -> str:
+    cells = (f"`{key.name}`", f"`{key.variable}`", _shown(key.default), key.doc, _project_may(key))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _shown(default: Any) -> str:
+    if default is None or default == ():
+        return "unset"
+    if isinstance(default, tuple):
+        return "`" + ", ".join(default) + "`"
+    if isinstance(default, int) and default >= _MIB and default % _MIB == 0:
+        return f"`{default // _MIB} MiB`"
+    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+
+
+def _project_may(key: Key) -> str:
+    if key.tighten is None:
+        return "set it"
+    return "lower it" if key.tighten(2, 1) else "not set it"
+
+
+PAGES: dict[str, Callable[[], str]] = {"docs/settings.md": settings_page}
+
+
+def main(arguments: list[str]) -> int:
+    stale = False
+    for name, page in PAGES.items():
+        file, wanted = ROOT / name, page()
+        found = file.read_text() if file.is_file() else ""
+        if found == wanted:
+            continue
+        if "--check" in arguments:
+            stale = True
+            sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), wanted.splitlines(True), name, "generated"))
+        else:
+            file.write_text(wanted)
+            print(f"{name} written")
+    if stale:
+        print("Run: make docs")
+    return int(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
