@@ -19,7 +19,7 @@ _KNOWN_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _PLAIN_PER_TOKEN = 7
 """Letters that one token covers in a word of one case; low on purpose, most English words are one token."""
 _PIECED_PER_TOKEN = 4
-"""The same for the parts of camelCase, base64 and the like."""
+"""The same for the parts of camelCase."""
 _FIRST_CJK = "\u2e80"
 _REPEATED_RUN = 16
 """A token covers up to this many repetitions of one punctuation mark or blank."""
@@ -47,6 +47,8 @@ def _word_tokens(word: str) -> int:
     if not word.isascii():
         return len(word) * 3 // 2 + 1 if max(word) >= _FIRST_CJK else len(word) // 2 + 1
     parts = _KNOWN_WORD.findall(word)
+    if len(parts) > 1 and len(word) < 3 * len(parts):  # base64: letters that form no words
+        return -(-len(word) * 3 // 4)
     return sum(-(-len(part) // (_PLAIN_PER_TOKEN if len(parts) == 1 else _PIECED_PER_TOKEN)) for part in parts)
 
 

@@ -1,0 +1,172 @@
+"""Where a setting's value comes from, and what is refused on the way."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.settings import KEYS, Settings, load_settings
+
+_UNITS = {"": 1, "k": 2**10, "KiB": 2**10, "m": 2**20, "MiB": 2**20, "MB": 2**20, "g": 2**30, "GiB": 2**30}
+
+
+class Place:
+    """A project folder and a user's configuration folder, both empty at first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project, self.config = folder / "project", folder / "config"
+        self.project.mkdir()
+        (self.config / "sandboxmcp").mkdir(parents=True)
+
+    def user(self, toml: str) -> None:
+        (self.config / "sandboxmcp" / "sandboxmcp.toml").write_text(toml)
+
+    def own(self, toml: str, name: str = "sandboxmcp.toml") -> None:
+        (self.project / name).parent.mkdir(exist_ok=True)
+        (self.project / name).write_text(toml)
+
+    def load(self, flags: dict[str, Any] | None = None, **variables: str) -> Settings:
+        return load_settings(flags, {"XDG_CONFIG_HOME": str(self.config), **variables}, self.project)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_nothing_set_means_the_defaults_of_the_table(place: Place) -> None:
+    assert place.load() == Settings({key.name: key.default for key in KEYS})
+
+
+def test_each_layer_wins_over_the_one_before(place: Place) -> None:
+    seen = [place.load()["budget_tokens"]]
+    place.user("budget_tokens = 1001")
+    seen.append(place.load()["budget_tokens"])
+    place.own("budget_tokens = 1002")
+    seen.append(place.load()["budget_tokens"])
+    place.own("budget_tokens = 1003", ".sandboxmcp/sandboxmcp.toml")
+    seen.append(place.load()["budget_tokens"])
+    seen.append(place.load(SANDBOXMCP_BUDGET_TOKENS="1004")["budget_tokens"])
+    seen.append(place.load({"budget_tokens": 1005}, SANDBOXMCP_BUDGET_TOKENS="1004")["budget_tokens"])
+
+    assert seen == [2000, 1001, 1002, 1003, 1004, 1005]
+
+
+def test_a_blank_variable_and_an_absent_flag_count_as_unset(place: Place) -> None:
+    assert place.load({"timeout_s": None}, SANDBOXMCP_TIMEOUT_S="  ")["timeout_s"] == 120.0
+
+
+def test_an_unknown_key_is_named_with_its_file(place: Place) -> None:
+    place.own("[limits]\nmemmory = '1GiB'")
+
+    with pytest.raises(UsageError, match=r"project/sandboxmcp\.toml sets an unknown key 'limits\.memmory'"):
+        place.load()
+
+
+def test_a_file_that_is_not_toml_is_named(place: Place) -> None:
+    place.user("budget_tokens 12")
+
+    with pytest.raises(UsageError, match=r"sandboxmcp\.toml is not TOML"):
+        place.load()
+
+
+def test_a_file_that_is_not_utf8_is_named(place: Place) -> None:
+    (place.project / "sandboxmcp.toml").write_bytes(b"data_dir = '\xff'")
+
+    with pytest.raises(UsageError, match=r"sandboxmcp\.toml is not TOML"):
+        place.load()
+
+
+BAD_VALUES = {
+    "SANDBOXMCP_BUDGET_TOKENS": ["0", "-1", "49", "many", "2.5", "1_000_001"],
+    "SANDBOXMCP_TIMEOUT_S": ["0", "-3", "nan", "inf", "soon", "86401"],
+    "SANDBOXMCP_CONCURRENCY": ["-1", "9"],
+    "SANDBOXMCP_LIMITS_MEMORY": ["0", "-1", "1TiB", "lots", "1.5g"],
+    "SANDBOXMCP_DATA_DIR": ["a\0b"],
+}
+
+
+@pytest.mark.parametrize(("variable", "value"), [(name, value) for name, values in BAD_VALUES.items() for value in values])
+def test_a_bad_value_names_the_variable_and_what_it_wants(place: Place, variable: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"variable {variable} wants "):
+        place.load(**{variable: value})
+
+
+@pytest.mark.parametrize(
+    "toml", ["budget_tokens = true", "timeout_s = true", "[limits]\nmemory = true", "policy_packs = [1]", "data_dir = 5"]
+)
+def test_a_value_of_the_wrong_type_is_refused(place: Place, toml: str) -> None:
+    place.user(toml)
+
+    with pytest.raises(UsageError, match="wants "):
+        place.load()
+
+
+LOOSER = {
+    "data_dir": "data_dir = '/elsewhere'",
+    "workspace": "workspace = '/elsewhere'",
+    "ingest_roots": "ingest_roots = ['/home']",
+    "policy_packs": "policy_packs = []",
+    "limits.output": "[limits]\noutput = '2GiB'",
+    "limits.memory": "[limits]\nmemory = '64GiB'",
+    "limits.processes": "[limits]\nprocesses = 4096",
+    "limits.descriptors": "[limits]\ndescriptors = 4096",
+    "limits.tmpfs": "[limits]\ntmpfs = '8GiB'",
+    "limits.file": "[limits]\nfile = '8GiB'",
+}
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_a_project_cannot_loosen_what_protects_its_user(place: Place, name: str) -> None:
+    place.own(LOOSER[name])
+
+    with pytest.raises(UsageError, match=f"loosens '{name}'"):
+        place.load()
+
+
+def test_every_key_that_protects_has_a_row_above() -> None:
+    assert {key.name for key in KEYS if key.tighten} == set(LOOSER)
+
+
+def test_a_project_may_tighten_a_limit(place: Place) -> None:
+    place.user("[limits]\nmemory = '4GiB'")
+    place.own("[limits]\nmemory = '3GiB'")
+
+    assert place.load()["limits.memory"] == 3 << 30
+
+
+def test_a_list_comes_from_toml_or_from_commas(place: Place) -> None:
+    place.user("policy_packs = ['default', 'strict']")
+
+    assert place.load()["policy_packs"] == ("default", "strict")
+    assert place.load(SANDBOXMCP_POLICY_PACKS="default, ./team.toml,")["policy_packs"] == ("default", "./team.toml")
+
+
+def test_a_folder_is_absolute_and_its_tilde_is_expanded(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.chdir(place.project)
+
+    assert place.load(SANDBOXMCP_DATA_DIR="~/store").data_dir == Path("/home/ada/store")
+    assert place.load(SANDBOXMCP_DATA_DIR="store").data_dir == place.project / "store"
+
+
+def test_without_a_workspace_the_working_folder_is_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place.project)
+
+    assert place.load().workspace == place.project
+
+
+@given(st.integers(1, 10**6), st.sampled_from(sorted(_UNITS)), st.sampled_from(["", " "]))
+def test_a_size_is_its_number_times_its_unit(number: int, unit: str, gap: str) -> None:
+    environ = {"SANDBOXMCP_INDEX_HEAD": f"{number}{gap}{unit}", "XDG_CONFIG_HOME": "/nonexistent"}
+
+    assert load_settings(environ=environ, project=Path("/nonexistent"))["index.head"] == number * _UNITS[unit]
+
+
+@given(st.text(st.characters(blacklist_categories=["Nd"]), min_size=1).filter(str.strip))
+def test_a_size_without_a_digit_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        load_settings(environ={"SANDBOXMCP_INDEX_HEAD": text, "XDG_CONFIG_HOME": "/nonexistent"}, project=Path("/nonexistent"))
