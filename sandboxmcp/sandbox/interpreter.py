@@ -1,0 +1,67 @@
+"""What of a Python installation must be visible inside for its interpreter to start there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_INSTALLATION = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg")
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """An interpreter and its surroundings outside /usr."""
+
+    executable: str
+    """Absolute path, not resolved: a virtual environment is found through its own link."""
+    folders: tuple[str, ...]
+    """Absolute paths to bind read-only, outermost first."""
+    links: dict[str, str]
+    """Links on the way from `executable` to the real file that lie in none of the folders: path → target."""
+
+    @property
+    def scripts(self) -> str:
+        """The folder of its commands."""
+        return os.path.dirname(self.executable)
+
+
+def running_interpreter(workspace: Path) -> Interpreter:
+    """The interpreter that runs us. Its packages are the ones our kernels import.
+
+    An installation that *is* or *holds* the workspace is narrowed to its own folders (bin, lib, …), so that the
+    rest of it is not dragged in.
+    """
+    folders: list[str] = []
+    for prefix in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}):
+        folders += _narrowed(Path(prefix), workspace)
+    outermost = [folder for folder in sorted(set(folders)) if not any(_below(folder, other) for other in folders)]
+    return Interpreter(sys.executable, tuple(outermost), _links(sys.executable, outermost))
+
+
+def _narrowed(prefix: Path, workspace: Path) -> list[str]:
+    if _system(str(prefix)):
+        return []
+    if not workspace.is_relative_to(prefix):
+        return [str(prefix)]
+    return [str(prefix / name) for name in _INSTALLATION if (prefix / name).exists()]
+
+
+def _links(executable: str, folders: list[str]) -> dict[str, str]:
+    links: dict[str, str] = {}
+    path = executable
+    while os.path.islink(path):
+        target = os.readlink(path)
+        if not _system(path) and not any(_below(path, folder) for folder in folders):
+            links[path] = target
+        path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    return links
+
+
+def _system(path: str) -> bool:
+    return path == "/usr" or path.startswith("/usr/")
+
+
+def _below(path: str, folder: str) -> bool:
+    return path != folder and path.startswith(folder + "/")

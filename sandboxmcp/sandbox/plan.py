@@ -1,0 +1,72 @@
+"""From the settings and this machine to the profile of a sandbox: which folders, in which order."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sandboxmcp.core.resources import data_folder
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.sandbox.bwrap import GUEST, Bind, SandboxProfile, mountpoints_between
+from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
+from sandboxmcp.sandbox.workspace import checked_workspace
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def plan_sandbox(settings: Settings) -> tuple[SandboxProfile, Interpreter]:
+    """The profile for the workspace in force, and the interpreter that its launcher runs.
+
+    Raises:
+        UsageError: the workspace may not be one.
+    """
+    workspace = checked_workspace(settings.workspace)
+    interpreter = running_interpreter(workspace)
+    profile = SandboxProfile(
+        workspace=str(workspace),
+        binds=_binds(str(workspace), interpreter),
+        links=interpreter.links,
+        system_folders=_system_folders(),
+        path=_path(interpreter),
+        tmpfs_bytes=settings["limits.tmpfs"],
+    )
+    return profile, interpreter
+
+
+def _binds(workspace: str, interpreter: Interpreter) -> tuple[Bind, ...]:
+    """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only."""
+    outside = [folder for folder in interpreter.folders if not _within(folder, workspace)]
+    inside = [folder for folder in (*interpreter.folders, *_our_own_code()) if _within(folder, workspace)]
+    binds = [Bind(folder, folder) for folder in outside]
+    binds.append(Bind(workspace, workspace, writable=True))
+    for folder in sorted(set(inside)):
+        binds += [Bind(between, between, writable=True) for between in mountpoints_between(workspace, folder)]
+    binds += [Bind(folder, folder) for folder in sorted(set(inside))]
+    binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
+    return tuple(dict.fromkeys(binds))
+
+
+def _our_own_code() -> list[str]:
+    """What the next start of the server would run, or obey: a sandbox in our own checkout must not rewrite its warden."""
+    return [str(_PACKAGE), str(data_folder("kernels")), str(data_folder("policies"))]
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def _system_folders() -> dict[str, str | None]:
+    """The top-level folders beside /usr: links into it on a merged-/usr system, folders of their own elsewhere."""
+    found: dict[str, str | None] = {}
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = f"/{name}"
+        if os.path.islink(path):
+            found[path] = os.readlink(path)
+        elif os.path.isdir(path):
+            found[path] = None
+    return found
+
+
+def _path(interpreter: Interpreter) -> str:
+    """Our interpreter's commands come last: a script that says `python3` means the machine's, where there is one."""
+    return f"/usr/local/bin:/usr/bin:/bin:{interpreter.scripts}"
