@@ -1,0 +1,150 @@
+"""How the answer to an execution shares its budget.
+
+Receipts come first: every item has one line, or, when the lines alone would take most of the budget, one line counts the
+items and names the handle of the full list. What is left is shared fairly between the outputs, the ends of stderr and
+the queries; what one does not need goes to the others. An output up to the threshold is shown whole or, when its share
+is too small for that, treated as a large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from sandboxmcp.core.model import Source
+from sandboxmcp.tools.budget import Page, cost, fair_shares, first_fitting, total_cost
+from sandboxmcp.tools.claims import Claim, item_claims
+from sandboxmcp.tools.items import Found, Item
+from sandboxmcp.tools.passages import Section, section, wanted
+from sandboxmcp.tools.receipt import receipt, tally
+
+_RECEIPTS_SHARE = 0.6
+"""Part of the budget that receipts may take before their list is condensed."""
+_TOLD_SHARE = 0.4
+"""Part of the budget for the receipts of the most telling items of a condensed list."""
+_TERMS_SHARE = 0.06
+_FEWEST_TERMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The lines of an answer and, per query, what was cited."""
+
+    lines: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def must_condense(items: Sequence[Item], budget_tokens: int) -> bool:
+    """Would the receipts of a batch take most of the budget? Then their full list needs a handle of its own."""
+    lines = [receipt(item, whole=_is_short(item)) for item in items]
+    return any(item.label for item in items) and total_cost(lines) > _RECEIPTS_SHARE * budget_tokens
+
+
+def all_whole(items: Sequence[Item], budget_tokens: int) -> bool:
+    """Does everything fit as it is? Then no query needs to be searched in these items."""
+    if any(stream.whole is None for item in items for stream in item.streams):
+        return False
+    claims = [claim for item in items for claim in item_claims(item, 0, whole=True, excerpts=False)]
+    return sum(cost(receipt(item, whole=True)) for item in items) + sum(claim.need for claim in claims) <= budget_tokens
+
+
+def lay_out(
+    items: Sequence[Item], found: Sequence[Found], terms: Sequence[str], budget_tokens: int, full_list: Source | None = None
+) -> Laid:
+    """The answer's lines within `budget_tokens`. `full_list`: the stored receipts, given when `must_condense`."""
+    page = Page(budget_tokens)
+    told: Sequence[int] = range(len(items))
+    if full_list is not None:
+        told = _most_telling(items, int(_TOLD_SHARE * budget_tokens))
+        below = f", {len(told)} of them below" if told else ""
+        page.add_cut(f"{tally(items)}{below}; every receipt: {full_list.handle}:1-{len(items)}")
+    whole = {index for index in told if _is_short(items[index])}
+    reserve = _terms_reserve(terms, budget_tokens)
+    claims, shares = _settle(items, told, whole, found, page.room - reserve)
+    for index in told:
+        page.add_cut(receipt(items[index], whole=index in whole))
+        for claim, share in zip(claims, shares, strict=True):
+            if claim.item == index:
+                page.add_all(claim.fill(min(share, page.room)))
+    for_queries = [share for claim, share in zip(claims, shares, strict=True) if claim.item is None]
+    reserve = 0 if len(whole) == len(told) else reserve
+    sections = _answer_queries(page, items, found, whole, for_queries, reserve)
+    if reserve:
+        _add_terms(page, terms)
+    return Laid(tuple(page.lines), sections)
+
+
+def _is_short(item: Item) -> bool:
+    return item.stdout is None or item.stdout.whole is not None
+
+
+def _most_telling(items: Sequence[Item], room: int) -> list[int]:
+    """Indexes of the items to tell one by one: those that did not end well first, then in order, as many as fit."""
+    order = sorted(range(len(items)), key=lambda index: (items[index].outcome.status == "ok", index))
+    fitting = first_fitting([receipt(items[index], whole=False) for index in order], room)
+    return sorted(order[: len(fitting)])
+
+
+def _settle(
+    items: Sequence[Item], told: Collection[int], whole: set[int], found: Sequence[Found], room: int
+) -> tuple[list[Claim], list[int]]:
+    """Claims and their shares; takes out of `whole`, largest first, the outputs that do not fit as a whole."""
+    claims_of = cache(lambda index, whole, excerpts: item_claims(items[index], index, whole=whole, excerpts=excerpts))
+    while True:
+        receipts = sum(cost(receipt(items[index], whole=index in whole)) for index in told)
+        unseen = [_unseen(one, items, whole) for one in found]
+        excerpts = not any(one.hits for one in unseen)
+        claims: list[Claim] = [claim for index in told for claim in claims_of(index, index in whole, excerpts)]
+        claims += [Claim(wanted(one), lambda room: ()) for one in unseen]
+        shares = fair_shares([claim.need for claim in claims], room - receipts)
+        short = [claim for claim, share in zip(claims, shares, strict=True) if claim.indivisible and share < claim.need]
+        if not short:
+            return claims, shares
+        largest = max(short, key=lambda claim: claim.need).item
+        whole -= {largest}
+
+
+def _unseen(found: Found, items: Sequence[Item], whole: Collection[int]) -> Found:
+    """The query without the hits in outputs that are shown whole anyway."""
+    seen = {stdout.source.handle for index in whole if (stdout := items[index].stdout) is not None}
+    return Found(found.query, tuple(hit for hit in found.hits if hit.handle not in seen))
+
+
+def _answer_queries(
+    page: Page, items: Sequence[Item], found: Sequence[Found], whole: Collection[int], shares: Sequence[int], reserve: int
+) -> tuple[Section, ...]:
+    """One section per query; what one leaves goes to the next. A query whose hits are all shown whole above has no lines."""
+    sections: list[Section] = []
+    shown: set[str] = set()
+    known = {stream.source.handle for item in items for stream in item.streams}
+    spare = page.room - reserve - sum(shares)
+    for every, share in zip(found, shares, strict=True):
+        one = _unseen(every, items, whole)
+        room = max(share + spare, 0)
+        if every.hits and not one.hits:
+            part = Section((), (), 0)
+        else:
+            part = section(one, min(room, page.room), titled=len(found) > 1, shown=shown, known=known)
+        shown.update(part.cited)
+        spare = room - total_cost(part.lines)
+        page.add_all(part.lines)
+        sections.append(part)
+    return tuple(sections)
+
+
+def _terms_reserve(terms: Sequence[str], budget_tokens: int) -> int:
+    if not terms:
+        return 0
+    reserve = min(cost(_terms_line(terms)), int(_TERMS_SHARE * budget_tokens))
+    return reserve if reserve >= cost(_terms_line(terms[:_FEWEST_TERMS])) else 0
+
+
+def _add_terms(page: Page, terms: Sequence[str]) -> None:
+    for number in range(len(terms), 0, -1):
+        if page.add(_terms_line(terms[:number])):
+            return
+
+
+def _terms_line(terms: Sequence[str]) -> str:
+    return "terms: " + ", ".join(terms)

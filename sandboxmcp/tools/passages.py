@@ -1,0 +1,126 @@
+"""The passages that answer a query, as many as a share of the budget holds, each under its citation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sandboxmcp.core.model import Hit
+from sandboxmcp.tools.budget import Page, cost, cut, total_cost
+from sandboxmcp.tools.fence import fenced, one_line
+from sandboxmcp.tools.items import Found
+
+LINE_TOKENS = 200
+"""What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
+_MANY = 60
+_SMALLEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A query's part of the answer: its lines and what they cite."""
+
+    lines: tuple[str, ...]
+    cited: tuple[str, ...]
+    more: int
+    """Hits that found no room."""
+
+
+def question(query: str) -> str:
+    """The line above a query's passages."""
+    return f"? {one_line(query, 120)}"
+
+
+def wanted(found: Found, limit: int | None = None) -> int:
+    """Tokens that all its passages would take, for sharing out the budget; the first sixty stand for all."""
+    hits = found.hits[: limit or _MANY]
+    return cost(question(found.query)) + sum(map(_price, hits)) + _SMALLEST
+
+
+def section(
+    found: Found, room: int, *, titled: bool, known: set[str], limit: int | None = None, shown: Collection[str] = ()
+) -> Section:
+    """The best hits within `room` tokens; those already cited elsewhere in the answer (`shown`) are not repeated.
+
+    `limit` is a maximum of hits. The first hit is trimmed rather than left out. `known`: handles whose label the reader
+    has seen; those shown here are added.
+    """
+    page = Page(room)
+    if titled:
+        page.add_cut(question(found.query))
+    hits = [hit for hit in found.hits if hit.citation not in shown][:limit]
+    if not hits:
+        page.add(_nothing(found))
+        return Section(tuple(page.lines), (), 0)
+    cited = _fill(page, hits, found.query, known)
+    return Section(tuple(page.lines), cited, len(hits) - len(cited))
+
+
+def _nothing(found: Found) -> str:
+    return "matches are shown above" if found.hits else f'No results for "{one_line(found.query, 60)}"'
+
+
+def _fill(page: Page, hits: Sequence[Hit], query: str, known: set[str]) -> tuple[str, ...]:
+    cited: list[str] = []
+    for number, hit in enumerate(hits):
+        rest = len(hits) - number - 1
+        room = page.room - (cost(_more(rest)) if rest else 0)
+        named = replace(hit, label="") if hit.handle in known else hit
+        if _price(named) > room and not cited:
+            named = _trimmed(named, query, room)
+        if _price(named) > room:
+            page.add(_more(rest + 1))
+            break
+        page.add_all(_block(named))
+        known.add(hit.handle)
+        cited.append(named.citation)
+    return tuple(cited)
+
+
+def _more(number: int) -> str:
+    return f"+{number} more"
+
+
+def _block(hit: Hit) -> list[str]:
+    title = f" {one_line(hit.label, 60)}" if hit.label else ""
+    return [hit.citation + title, *(cut(line, LINE_TOKENS) for line in fenced(hit.text.split("\n")))]
+
+
+@lru_cache(maxsize=1024)
+def _price(hit: Hit) -> int:
+    """Asked again for every try at sharing out the budget."""
+    return total_cost(_block(hit))
+
+
+def _trimmed(hit: Hit, query: str, room: int) -> Hit:
+    """The hit with only the lines around the one that holds most words of the query, as many as fit."""
+    lines = hit.text.split("\n")
+    words = {word.casefold() for word in query.split()}
+    best = max(range(len(lines)), key=lambda index: (_matches(lines[index], words), -index))
+    first = last = best
+    while True:
+        wider = [(first, last + 1)] if last + 1 < len(lines) else []
+        wider += [(first - 1, last)] if first else []
+        fitting = [pair for pair in wider if total_cost(_block(_window(hit, lines, *pair))) <= room]
+        if not fitting:
+            break
+        first, last = fitting[0]
+    return _cut_line(_window(hit, lines, first, last), room)
+
+
+def _window(hit: Hit, lines: Sequence[str], first: int, last: int) -> Hit:
+    return replace(hit, text="\n".join(lines[first : last + 1]), first_line=hit.first_line + first, last_line=hit.first_line + last)
+
+
+def _cut_line(hit: Hit, room: int) -> Hit:
+    """A single line that is too long even alone, cut at its end."""
+    left = room - cost(_block(hit)[0])
+    if "\n" in hit.text or cost(fenced([hit.text])[0]) <= left:
+        return hit
+    return replace(hit, text=cut(hit.text, max(left - 2, 0)), partial=True)
+
+
+def _matches(line: str, words: Iterable[str]) -> int:
+    folded = line.casefold()
+    return sum(word in folded for word in words)

@@ -1,0 +1,87 @@
+"""One line for the reader and one row for the program about what became of an item, and where its output lies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandboxmcp.core.model import Outcome, Source
+from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.items import Item
+
+_REASON_LENGTH = 400
+
+
+def receipt(item: Item, *, whole: bool) -> str:
+    """`label: exit 1, 0.4s, s12 104231 B 1500 lines 40 chunks`.
+
+    `whole`: the output follows in full, so that its size is there to see and is left out.
+    """
+    parts = [_ending(item.outcome)]
+    if item.outcome.status not in ("denied", "skipped"):
+        parts.append(duration(item.outcome.wall_s))
+        parts.append(_place(item.stdout.source, whole) if item.stdout else "no output")
+    parts += [f"{artifact.mime} {artifact.handle} {artifact.bytes} B" for artifact in item.artifacts]
+    line = ", ".join(parts)
+    return f"{item.label}: {line}" if item.label else line
+
+
+def reason(outcome: Outcome) -> str:
+    """Why the item was denied, killed or skipped and what to do instead; "" when the status says it all."""
+    verdict = outcome.verdict
+    if outcome.status == "denied" and verdict is not None:
+        where = f" (rule {verdict.rule}, line {verdict.line})" if verdict.line else f" (rule {verdict.rule})"
+        text = f"{verdict.because.rstrip('.')}{where if verdict.rule else ''}. {verdict.instead}"
+    else:
+        text = outcome.reason
+    return one_line(text, _REASON_LENGTH)
+
+
+def row(item: Item) -> dict[str, Any]:
+    """The item as structured content: facts and handles, no output."""
+    out = item.stdout.source if item.stdout else None
+    facts: dict[str, Any] = {
+        "label": item.label,
+        "status": item.outcome.status,
+        "exit_code": item.outcome.exit_code,
+        "wall_s": round(item.outcome.wall_s, 3),
+        "bytes": out.total_bytes if out else 0,
+        "lines": out.lines if out else 0,
+        "handle": out.handle if out else None,
+    }
+    optional = {
+        "stderr": item.stderr.source.handle if item.stderr else None,
+        "reason": reason(item.outcome),
+        "artifacts": [{"handle": a.handle, "mime": a.mime, "bytes": a.bytes} for a in item.artifacts],
+    }
+    return facts | {name: value for name, value in optional.items() if value}
+
+
+def tally(items: Sequence[Item]) -> str:
+    """`200 items: 195 ok, 3 failed, 2 denied`."""
+    counts: Mapping[str, int] = Counter(item.outcome.status for item in items)
+    return f"{len(items)} items: " + ", ".join(f"{number} {status}" for status, number in counts.items())
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.1f}s" if seconds >= 1 else f"{seconds * 1000:.0f}ms"
+
+
+def size(source: Source) -> str:
+    """Bytes, lines and chunks of a stored text, and what of it was not kept or not indexed."""
+    parts = [f"{source.bytes} B {source.lines} lines {source.chunks} chunks"]
+    if source.total_bytes > source.bytes:
+        parts.append(f"{source.total_bytes - source.bytes} B beyond the cap not kept")
+    if source.indexed_bytes < source.bytes:
+        parts.append(f"indexed {source.indexed_bytes} B of head and tail")
+    return ", ".join(parts)
+
+
+def _ending(outcome: Outcome) -> str:
+    return f"exit {outcome.exit_code}" if outcome.status == "failed" and outcome.exit_code is not None else outcome.status
+
+
+def _place(source: Source, whole: bool) -> str:
+    complete = source.total_bytes == source.bytes
+    return source.handle if whole and complete else f"{source.handle} {size(source)}"
