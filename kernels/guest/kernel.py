@@ -1,0 +1,233 @@
+"""An IPython kernel on sockets that it is given, writing its output to plain descriptors.
+
+Differences from `python -m ipykernel`, each with its reason:
+
+- The sockets are already listening when they arrive (ZMQ_USE_FD): no shared folder, and clients can connect before we run.
+- stdout and stderr are the descriptors themselves. Sent as messages, output is lost when a client stalls; through a pipe it is not.
+  What a notebook would show as text (results, tracebacks) is written there too, in order; only rich data goes out as messages.
+- A kernel that runs one script finishes as an interpreter would before it answers: it waits for threads, runs atexit functions
+  and closes files. Nobody else will: it is killed right after its answer.
+
+Modes: `script` (as above), `session` (the same streams, many cells), `notebook` (ipykernel's own messages, for Jupyter's clients).
+"""
+
+import atexit
+import contextlib
+import gc
+import io
+import logging
+import os
+import sys
+import threading
+import traceback
+import warnings
+
+import zmq
+from ipykernel.control import ControlThread
+from ipykernel.displayhook import ZMQShellDisplayHook
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.shellchannel import ShellChannelThread
+from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+SCRIPT_NAME = "<script>"
+_COLOUR = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "PAGER", "GIT_PAGER")
+"""What ipykernel sets for notebooks; it makes node and others print escape sequences into a pipe."""
+
+
+class DisplayHook(ZMQShellDisplayHook):
+    """Writes the text form of a result to stdout; sends what else it has as a message."""
+
+    def finish_displayhook(self):
+        data = self.msg["content"].get("data", {}) if self.msg else {}
+        if text := data.pop("text/plain", None):
+            print(text, flush=True)
+        if data:
+            super().finish_displayhook()
+        self.msg = None
+
+
+class DisplayPublisher(ZMQDisplayPublisher):
+    """The same for `display(…)`."""
+
+    def publish(self, data, metadata=None, **rest):
+        if text := data.get("text/plain"):
+            print(text, flush=True)
+        rich = {mime: value for mime, value in data.items() if mime != "text/plain"}
+        if rich:
+            super().publish(rich, metadata, **rest)
+
+
+class Shell(ZMQInteractiveShell):
+    """Reports errors as Python does: a traceback of the script's own frames, to stderr."""
+
+    displayhook_class = Type(DisplayHook)
+    display_pub_class = Type(DisplayPublisher)
+
+    def _showtraceback(self, etype, evalue, stb):
+        sys.stdout.flush()
+        if not issubclass(etype, SystemExit):
+            sys.stderr.write(script_traceback(etype, evalue))
+        elif isinstance(evalue.code, str):
+            sys.stderr.write(evalue.code + "\n")  # sys.exit("why") says why
+        sys.stderr.flush()
+        super()._showtraceback(etype, evalue, [])
+
+
+class SessionKernel(IPythonKernel):
+    """A kernel whose streams are descriptors, for many cells."""
+
+    shell_class = Type(Shell)
+
+
+class ScriptKernel(SessionKernel):
+    """The same for one script, which it ends as an interpreter would."""
+
+    async def do_execute(self, code, silent, *args, **kwargs):
+        reply = await super().do_execute(code, silent, *args, **kwargs)
+        if not silent:
+            finish_as_interpreter(self.shell)
+        return reply
+
+
+KERNELS = {"script": ScriptKernel, "session": SessionKernel, "notebook": IPythonKernel}
+
+
+class App(IPKernelApp):
+    """ipykernel's application with our sockets and without its files, heartbeat and debugger."""
+
+    sockets = {}  # noqa: RUF012 - set once per process, before the only instance is made
+
+    def init_connection_file(self):
+        self.transport, self.ip = "ipc", "/run/kernel"
+        for channel in ("shell", "iopub", "stdin", "control", "hb"):
+            setattr(self, f"{channel}_port", 1)
+        self._order = iter(("shell", "stdin", "control", "iopub"))  # the order in which init_sockets binds
+
+    def _try_bind_socket(self, socket, port):
+        channel = next(self._order)
+        socket.setsockopt(zmq.USE_FD, self.sockets[channel])
+        # Endless queues: at a limit ZeroMQ drops what a slow reader has not taken yet, the end of an execution too.
+        socket.setsockopt(zmq.SNDHWM, 0)
+        socket.setsockopt(zmq.RCVHWM, 0)
+        socket.bind(f"ipc://{self.ip}-{channel}")
+        return port
+
+    def init_control(self, context):
+        self.control_socket = context.socket(zmq.ROUTER)
+        self.control_socket.linger = 1000
+        self.control_port = self._bind_socket(self.control_socket, self.control_port)
+        self.control_socket.router_handover = 1
+        self.debugpy_socket = context.socket(zmq.STREAM)
+        self.debug_shell_socket = context.socket(zmq.DEALER)
+        self.control_thread = ControlThread(daemon=True)
+        self.shell_channel_thread = ShellChannelThread(context, daemon=True)
+
+    def init_heartbeat(self):
+        self.heartbeat = None
+
+    def write_connection_file(self, **kwargs):
+        """There is none."""
+
+    def log_connection_info(self):
+        self._ports = {}
+
+
+def serve(sockets, out, err, key, mode):
+    """Be a kernel on the listening `sockets` (channel → descriptor), its output going to `out` and `err`."""
+    App.sockets = sockets
+    # Until the kernel serves, its complaints go where the launcher's go; from then on they are the script's.
+    replace_streams()
+    app = App.instance(config=configuration(key, mode))
+    app.initialize([])
+    for name in _COLOUR:
+        os.environ.pop(name, None)
+    if mode == "script":
+        become_plain(app.shell)
+    if mode != "notebook":
+        app.shell.compile.get_code_name = lambda *_: SCRIPT_NAME
+        for target, fd in ((1, out), (2, err)):
+            os.dup2(fd, target)
+    for fd in (out, err):
+        os.close(fd)
+    app.start()
+
+
+def configuration(key, mode):
+    """IPython's settings: no history file, no colour, nothing printed of its own."""
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    settings.InteractiveShell.colors = "NoColor"
+    settings.IPKernelApp.log_level = 50
+    settings.IPKernelApp.kernel_class = KERNELS[mode]
+    if mode != "notebook":
+        settings.IPKernelApp.outstream_class = None
+    settings.Session.key = key.encode()
+    return settings
+
+
+def become_plain(shell):
+    """Take away what a script does not expect from IPython: its own `exit`, its hint about it, its atexit functions."""
+    for name in ("exit", "quit"):
+        shell.user_ns.pop(name, None)
+        shell.builtin_trap.auto_builtins.pop(name, None)
+    warnings.filterwarnings("ignore", message="To exit: use", module="IPython")
+    atexit._clear()
+    atexit.register(logging.shutdown)
+
+
+def replace_streams():
+    """stdout and stderr as a script started by a shell has them, byte-exact both ways."""
+    for name, fd, errors, by_line in (("stdout", 1, "surrogateescape", False), ("stderr", 2, "backslashreplace", True)):
+        raw = io.FileIO(fd, "w", closefd=False)
+        stream = io.TextIOWrapper(io.BufferedWriter(raw, 1 << 16), "utf-8", errors, line_buffering=by_line)
+        stream.mode = "w"
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.addaudithook(flush_before_children)
+
+
+def flush_before_children(event, _arguments):
+    """A child that writes to the same pipe must find what was printed before it already there."""
+    if event in ("subprocess.Popen", "os.fork", "os.system", "os.posix_spawn", "os.exec"):
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+
+
+def script_traceback(etype, evalue):
+    """Python's own report of an exception, from the script's first frame on."""
+    report = traceback.TracebackException(etype, evalue, evalue.__traceback__, compact=True)
+    trim(report)
+    return "".join(report.format())
+
+
+def trim(report):
+    """Drop the frames of IPython above the script, in the exception and in those that it came from."""
+    first = next((at for at, frame in enumerate(report.stack) if frame.filename == SCRIPT_NAME), None)
+    if first is not None:
+        del report.stack[:first]
+    elif report.exc_type is not None and issubclass(report.exc_type, SyntaxError):
+        report.stack.clear()
+    for other in (report.__cause__, report.__context__):
+        if other is not None:
+            trim(other)
+
+
+def finish_as_interpreter(shell):
+    """What the end of a script does: wait for its threads, run its atexit functions, close its files."""
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread() and thread is not threading.main_thread():
+            thread.join()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    try:
+        atexit._run_exitfuncs()
+    except BaseException as error:  # as at an interpreter's end: reported, and the exit code stays
+        sys.stderr.write(script_traceback(type(error), error))
+    shell.reset(new_session=False)
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()

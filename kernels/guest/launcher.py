@@ -1,0 +1,245 @@
+"""The first process of ours inside the sandbox: everything imported once, then a fork for each item.
+
+    python -I launcher.py FD LIMITS        FD: the control socket (SOCK_SEQPACKET); LIMITS: JSON {name: number}
+
+Orders arrive as one JSON document a message, with descriptors beside it; the launcher takes no other input:
+
+    {"op": "kernel", "id": n, "key": text, "mode": text}         + shell, iopub, stdin, control (listening), stdout, stderr
+    {"op": "script", "id": n, "argv": [text], "cwd": text}       + script file, stdout, stderr
+    {"op": "signal", "id": n, "signum": k}                       to the item's process group
+    {"op": "end", "id": n}                                       kill the item and all that it started
+
+Answers: {"ready": pid}, {"forked": n, "pid": p}, {"ended": n, "status": waitstatus, "swept": count}.
+
+The launcher trusts nobody below it. It is not dumpable, so no item can read or write its memory; when the control socket closes,
+it ends, and with it (it is bubblewrap's only child) every process of the sandbox. One thread, since threads do not survive a fork.
+"""
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+
+PRELOAD = (
+    "IPython.core.completerlib IPython.core.debugger IPython.core.oinspect IPython.extensions.storemagic IPython.utils.wildcard "
+    "encodings.idna encodings.latin_1 faulthandler ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell pdb cProfile "
+    "profile pstats sqlite3 tornado.gen tornado.locks tornado.platform.asyncio tornado.queues unicodedata"
+).split()
+"""What a kernel imports anyway while it starts, and what first executions import late. None of it starts a thread."""
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
+_INLINE_SCRIPT = 96 << 10
+"""The operating system takes at most 128 KiB in one argument; larger scripts are run from their file."""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Launcher:
+    """The running items by number, and the socket to the host."""
+
+    def __init__(self, control):
+        self.control = control
+        self.items = {}  # pid of the item's first process → its number
+
+    def run(self):
+        """Serve orders until the host closes the socket."""
+        wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake_w)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.tell(ready=os.getpid())
+        while True:
+            readable, _, _ = select.select([self.control, wake_r], [], [])
+            if wake_r in readable:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(wake_r, 4096)
+                self.reap()
+            if self.control in readable:
+                message, fds, _, _ = socket.recv_fds(self.control, 1 << 20, 16)
+                if not message:
+                    return
+                try:
+                    self.obey(json.loads(message), fds)
+                finally:
+                    for fd in fds:
+                        os.close(fd)
+
+    def tell(self, **answer):
+        """One message to the host. A host that is gone is seen as the closed socket."""
+        with contextlib.suppress(OSError):
+            self.control.send(json.dumps(answer).encode())
+
+    def obey(self, order, fds):
+        """Carry out one order."""
+        if order["op"] in ("kernel", "script"):
+            self.fork(order, fds)
+            return
+        pid = next((pid for pid, number in self.items.items() if number == order["id"]), None)
+        if pid is None:
+            return
+        if order["op"] == "signal":
+            send = os.killpg if os.getpgid(pid) == pid else os.kill  # not yet a leader in its first moment
+            with contextlib.suppress(ProcessLookupError):
+                send(pid, order["signum"])
+        else:
+            kill_tree(pid)
+
+    def fork(self, order, fds):
+        """A process of its own for the item, as leader of its own session."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                prepare_child()
+                self.control.close()
+                if order["op"] == "kernel":
+                    become_kernel(order, fds)
+                else:
+                    become_script(order, fds)
+            except BaseException as error:  # the child must never return into the launcher's loop
+                print(f"launcher: the item could not start: {error!r}", file=sys.stderr, flush=True)
+            finally:
+                os._exit(126)
+        self.items[pid] = order["id"]
+        self.tell(forked=order["id"], pid=pid)
+
+    def reap(self):
+        """Collect what ended; whatever an ended item left behind has become our child and is killed."""
+        ended = []
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid in self.items:
+                ended.append((self.items.pop(pid), status))
+        swept = self.sweep()
+        for number, status in ended:
+            self.tell(ended=number, status=status, swept=swept)
+
+    def sweep(self):
+        """Kill every child of ours that is no item. Returns how many there were."""
+        swept = 0
+        while leftovers := [pid for pid in children(os.getpid()) if pid not in self.items]:
+            for pid in leftovers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for pid in leftovers:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+                    swept += 1
+        return swept
+
+
+def children(pid):
+    """The direct children of a process, of all its threads."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
+
+
+def kill_tree(pid):
+    """Stop a process and all its descendants, the process itself last.
+
+    While it lives, it is the one that its orphans go to (see `prepare_child`), so none gets out of sight; what is forked
+    between two looks is found by the next one, or becomes a child of the launcher and is swept.
+    """
+    for _ in range(64):
+        below, level = [], [pid]
+        while level:
+            level = [child for parent in level for child in children(parent)]
+            below += level
+        alive = [one for one in below if not is_zombie(one)]
+        if not alive:
+            break
+        for one in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_zombie(pid):
+    """Whether a process has ended and waits to be collected."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
+
+
+def prepare_child():
+    """Undo what only the launcher needs: its signals, its invisibility, its frozen garbage collector."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()
+    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+    # Daemons of the item stay below it while it lives, so that its end finds them. Survives exec.
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()  # else every fork would draw the same numbers
+
+
+def become_kernel(order, fds):
+    """Run an IPython kernel until it is told to shut down or killed."""
+    import kernel
+
+    kernel.serve(
+        dict(zip(("shell", "iopub", "stdin", "control"), fds, strict=False)), fds[4], fds[5], order["key"], order["mode"]
+    )
+
+
+def become_script(order, fds):
+    """Replace this process by the script's interpreter. The script's text is the argument `{code}`, or the file `{file}`."""
+    script, out, err = fds
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    if order.get("cwd"):
+        os.chdir(order["cwd"])
+    size = os.fstat(script).st_size
+    if size <= _INLINE_SCRIPT and "{code}" in order["argv"]:
+        code = os.pread(script, size, 0).decode(errors="surrogateescape")
+        argv = [code if word == "{code}" else word for word in order["argv"]]
+    else:
+        os.set_inheritable(script, True)
+        argv = [f"/proc/self/fd/{script}" if word in ("{code}", "{file}") else word for word in order["argv"] if word != "-c"]
+    os.execvp(argv[0], argv)
+
+
+def apply_limits(limits):
+    """Set the limits that the operating system enforces per user namespace or process; they cannot be raised again."""
+    for name, value in limits.items():
+        number = getattr(resource, f"RLIMIT_{name}")
+        _, hard = resource.getrlimit(number)
+        ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (ceiling, ceiling))
+
+
+def main():
+    """Prepare once, then serve."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    apply_limits(json.loads(sys.argv[2]))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    # ipykernel takes an ImportError as "no debugger": saves a third of a kernel's start and 8 MiB each.
+    sys.modules["debugpy"] = None
+    for name in (*PRELOAD, "kernel"):
+        __import__(name)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    Launcher(control).run()
+
+
+if __name__ == "__main__":
+    main()

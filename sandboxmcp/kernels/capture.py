@@ -1,0 +1,142 @@
+"""stdout and stderr of one item: pipes on one side, capped files on the other, no byte in between in Python.
+
+A thread per item splices the pipes to the files and goes on counting (and discarding) beyond the cap, so a writer never
+blocks and the server's memory stays flat. The end of an item is told to it, never read from the pipe: a daemon may hold the
+other end open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import struct
+import termios
+import threading
+from pathlib import Path
+
+import anyio
+
+from sandboxmcp.core.model import StreamCapture
+
+_PIPE_BYTES = 1 << 20
+_F_SETPIPE_SZ = 1031
+_PIECE = 1 << 20
+
+
+class _Stream:
+    """One pipe and the file it flows into."""
+
+    def __init__(self, path: Path, cap: int) -> None:
+        self.path = path
+        self.cap = cap
+        self.total = 0
+        self.kept = 0
+        self.trouble = ""
+        """Why less than the cap was kept: the disk is full, or cannot be written."""
+        self.read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # beyond the user's allowance of large pipes a small one does
+            fcntl.fcntl(self.write_fd, _F_SETPIPE_SZ, _PIPE_BYTES)
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._sink = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+    def move(self) -> bool:
+        """Pass on what is in the pipe now. False when it has ended."""
+        room = self.cap - self.kept if not self.trouble else 0
+        try:
+            moved = os.splice(self.read_fd, self._file if room else self._sink, min(room, _PIECE) or _PIECE)
+        except OSError as error:
+            if error.errno == errno.EAGAIN:
+                return True
+            if not room:
+                return False
+            self.trouble = error.strerror or str(error)
+            return True
+        self.total += moved
+        self.kept += moved if room else 0
+        return moved > 0
+
+    def waiting(self) -> int:
+        """Bytes in the pipe."""
+        return int(struct.unpack("i", fcntl.ioctl(self.read_fd, termios.FIONREAD, b"\0" * 4))[0])
+
+    def close_writer(self) -> None:
+        if self.write_fd >= 0:
+            os.close(self.write_fd)
+            self.write_fd = -1
+
+    def close(self) -> None:
+        self.close_writer()
+        for fd in (self.read_fd, self._file, self._sink):
+            os.close(fd)
+
+
+class ItemCapture:
+    """Both streams of one item. `streams` go to the item; `finish` gives the captured files."""
+
+    def __init__(self, folder: Path, name: str, cap: int) -> None:
+        """Files `name`.out and `name`.err are made in `folder`; `cap` is in bytes, for each of them."""
+        self._out = _Stream(folder / f"{name}.out", cap)
+        self._err = _Stream(folder / f"{name}.err", cap)
+        self._stop_r, self._stop_w = os.pipe2(os.O_CLOEXEC)
+        self._thread = threading.Thread(target=self._pump, daemon=True, name="sandboxmcp-capture")
+        self._thread.start()
+        self._finished = False
+
+    @property
+    def streams(self) -> tuple[int, int]:
+        """The writing ends, for stdout and stderr of the item."""
+        return self._out.write_fd, self._err.write_fd
+
+    @property
+    def trouble(self) -> str:
+        """Why less was kept than the cap allows, or nothing."""
+        return self._out.trouble or self._err.trouble
+
+    def close_writers(self) -> None:
+        """Give up the host's copies of the writing ends, once the item has its own."""
+        self._out.close_writer()
+        self._err.close_writer()
+
+    async def finish(self) -> tuple[StreamCapture, StreamCapture]:
+        """What was captured of stdout and stderr, after everything that is in the pipes now has been read."""
+        with anyio.CancelScope(shield=True):
+            await asyncio.get_running_loop().run_in_executor(None, self._stop)
+        return tuple(StreamCapture(one.path, one.total, one.kept) for one in (self._out, self._err))  # type: ignore[return-value]
+
+    def discard(self) -> None:
+        """Stop, and remove the files."""
+        self._stop()
+        for one in (self._out, self._err):
+            one.path.unlink(missing_ok=True)
+
+    def _stop(self) -> None:
+        if self._finished:
+            return
+        self._finished = True
+        self.close_writers()
+        os.write(self._stop_w, b"x")
+        self._thread.join()
+        for one in (self._out, self._err):
+            one.close()
+        os.close(self._stop_r)
+        os.close(self._stop_w)
+
+    def _pump(self) -> None:
+        poll = select.poll()
+        streams = {one.read_fd: one for one in (self._out, self._err)}
+        for fd in (*streams, self._stop_r):
+            poll.register(fd, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if self._stop_r in ready:
+                break
+            for fd in ready:
+                if not streams[fd].move():
+                    poll.unregister(fd)
+        for one in streams.values():
+            while one.waiting() and one.move():
+                pass

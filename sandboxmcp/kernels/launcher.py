@@ -1,0 +1,224 @@
+"""The host's end of the launcher inside a sandbox: orders go in, what became of each item comes back.
+
+The launcher (kernels/guest/launcher.py) describes the messages. What it says is believed only as far as it concerns its own
+items: it runs inside the sandbox, so it may lie about them and about nothing else.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import anyio
+
+from sandboxmcp.core.errors import KernelError
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.sandbox.bwrap import GUEST
+from sandboxmcp.sandbox.plan import plan_sandbox
+from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
+
+_READY_TIMEOUT_S = 30.0
+_ANSWER_TIMEOUT_S = 10.0
+_spawner = ThreadPoolExecutor(1, "sandboxmcp-spawner")
+"""Bubblewrap dies with the thread that started it; this one lives as long as the interpreter."""
+
+
+class Item:
+    """One forked process of a sandbox: a kernel or a script, with whatever it starts."""
+
+    def __init__(self, launcher: Launcher, number: int) -> None:
+        self._launcher = launcher
+        self.number = number
+        self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        """The exit code, negative for a signal; None when the whole sandbox ended under it."""
+
+    def kill(self) -> None:
+        """End the item and everything it started. Returns at once; `ended` tells when it is done."""
+        if not self.ended.done():
+            self._launcher.post({"op": "end", "id": self.number})
+
+    def signal(self, signum: int) -> None:
+        """Send a signal to the item's process group."""
+        self._launcher.post({"op": "signal", "id": self.number, "signum": signum})
+
+    async def killed(self) -> None:
+        """Kill and wait until nothing of the item is left. A launcher that does not obey loses its whole sandbox."""
+        self.kill()
+        with anyio.CancelScope(shield=True):
+            try:
+                await asyncio.wait_for(asyncio.shield(self.ended), _ANSWER_TIMEOUT_S)
+            except TimeoutError:
+                self._launcher.kill()
+
+
+class Launcher:
+    """One running sandbox and the launcher in it. Bound to the event loop that started it."""
+
+    def __init__(self, process: SandboxProcess, control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count(1)
+        self._items: dict[int, Item] = {}
+        self._forks: dict[int, asyncio.Future[int]] = {}
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self.alive = True
+        self._loop.add_reader(control.fileno(), self._read)
+
+    @classmethod
+    async def start(cls, settings: Settings) -> Launcher:
+        """A sandbox for the workspace in force, its launcher ready to fork.
+
+        Raises:
+            UsageError: the workspace may not be one.
+            SandboxUnavailable: the sandbox does not start.
+            KernelError: it starts, and the launcher in it does not; carries what it wrote.
+        """
+        profile, interpreter = plan_sandbox(settings)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [interpreter.executable, "-I", f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings))]
+        try:
+            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, profile, command, [theirs])
+            process = await _even_if_cancelled(starting)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        launcher = cls(process, ours)
+        try:
+            await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
+        except BaseException as error:
+            launcher.kill()
+            if isinstance(error, TimeoutError | KernelError):
+                why = "the launcher inside the sandbox did not start"
+                raise KernelError(why, "Run: sandboxmcp doctor.", process.log) from None
+            raise
+        return launcher
+
+    @property
+    def process(self) -> SandboxProcess:
+        return self._process
+
+    async def fork_kernel(self, sockets: Sequence[int], streams: tuple[int, int], key: str, mode: str) -> Item:
+        """A kernel on four listening sockets (shell, iopub, stdin, control) whose stdout and stderr are `streams`."""
+        return await self._fork({"op": "kernel", "key": key, "mode": mode}, [*sockets, *streams])
+
+    async def fork_script(self, argv: Sequence[str], code: bytes, streams: tuple[int, int], cwd: str | None = None) -> Item:
+        """A process of `argv` for one script; `{code}` in it is the text, or a file that holds it when it is long."""
+        script = os.memfd_create("script", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(os.dup(script), "wb") as file:
+                file.write(code)
+            return await self._fork({"op": "script", "argv": list(argv), "cwd": cwd}, [script, *streams])
+        finally:
+            os.close(script)
+
+    async def _fork(self, order: dict[str, Any], fds: list[int]) -> Item:
+        number = next(self._numbers)
+        item = self._items[number] = Item(self, number)
+        forked = self._forks[number] = self._loop.create_future()
+        self.post({**order, "id": number}, fds)
+        try:
+            await asyncio.wait_for(asyncio.shield(forked), _ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            self.kill()
+            raise KernelError("the launcher inside the sandbox does not answer", "Try again.", self._process.log) from None
+        except asyncio.CancelledError:
+            item.kill()
+            raise
+        finally:
+            self._forks.pop(number, None)
+        return item
+
+    def post(self, order: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send one order without waiting for its answer.
+
+        Raises:
+            KernelError: the sandbox has ended (orders without descriptors are dropped then: there is nothing left to order).
+        """
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        try:
+            self._control.sendmsg([json.dumps(order).encode()], ancillary)
+        except OSError as error:
+            if fds:
+                self.kill()
+                raise KernelError(f"the sandbox has ended ({error.strerror})", "Try again.", self._process.log) from None
+
+    def _read(self) -> None:
+        try:
+            message = self._control.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if not message:
+            self._gone()
+            return
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            self._take(json.loads(message))
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        if "ready" in answer and not self._ready.done():
+            self._ready.set_result(None)
+        elif (forked := self._forks.get(answer.get("forked", 0))) is not None and not forked.done():
+            forked.set_result(int(answer["pid"]))
+        elif (item := self._items.pop(answer.get("ended", 0), None)) is not None and not item.ended.done():
+            item.ended.set_result(os.waitstatus_to_exitcode(int(answer["status"])))
+
+    def _gone(self) -> None:
+        """The sandbox has ended: so has everything in it."""
+        if not self.alive:
+            return
+        self.alive = False
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        lost = KernelError("the sandbox has ended", "Try again.", self._process.log)
+        unanswered: list[asyncio.Future[Any]] = [self._ready, *self._forks.values()]
+        for waiting in unanswered:
+            if not waiting.done():
+                waiting.set_exception(lost)
+                waiting.exception()  # seen here: nobody may be waiting for it any more
+        for item in self._items.values():
+            if not item.ended.done():
+                item.ended.set_result(None)
+        self._items.clear()
+
+    def kill(self) -> None:
+        """End the sandbox and everything in it, now."""
+        self._process.kill()
+        self._gone()
+
+    async def close(self) -> None:
+        """End the sandbox and wait until nothing of it is left."""
+        self.kill()
+        with anyio.CancelScope(shield=True):
+            await self._loop.run_in_executor(None, self._process.wait)
+
+
+def _limits(settings: Settings) -> dict[str, int]:
+    """What the launcher sets on itself, and so on all below it (names as in setrlimit(2))."""
+    return {
+        "NPROC": settings["limits.processes"],
+        "NOFILE": settings["limits.descriptors"],
+        "FSIZE": settings["limits.file"],
+        "CORE": 0,
+    }
+
+
+async def _even_if_cancelled(starting: asyncio.Future[SandboxProcess]) -> SandboxProcess:
+    """The started sandbox; when we are cancelled meanwhile, it is killed as soon as it is there."""
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(lambda done: None if done.exception() else done.result().kill())
+        raise

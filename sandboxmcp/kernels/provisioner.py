@@ -1,0 +1,110 @@
+"""Jupyter's kernel provisioner that starts a kernel inside the sandbox, and only there.
+
+Registered as `sandboxmcp-bwrap` in the entry point group jupyter_client.kernel_provisioners. Who calls what: KernelManager
+calls `pre_launch`, `launch_kernel` and `post_launch` in this order on every start and restart, `poll`, `send_signal`, `kill` and
+`terminate` while the kernel lives, `wait` and `cleanup` at its end. A manager of ours brings a running launcher and its own
+streams; for any other (a notebook server, a plain jupyter_client script) the provisioner starts a sandbox of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any, cast
+
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
+
+from sandboxmcp.core.settings import load_settings
+from sandboxmcp.kernels.connection import KernelSockets, SocketFolder
+from sandboxmcp.kernels.launcher import Item, Launcher
+
+
+class BwrapProvisioner(KernelProvisionerBase):
+    """One kernel: an item of a launcher inside bubblewrap."""
+
+    _launcher: Launcher | None = None
+    _own_launcher = False
+    _folder: SocketFolder | None = None
+    _sockets: KernelSockets | None = None
+    item: Item | None = None
+
+    @property
+    def has_process(self) -> bool:
+        return self.item is not None
+
+    async def poll(self) -> int | None:
+        if self.item is None:
+            return 0
+        if not self.item.ended.done():
+            return None
+        return self._code(self.item.ended.result())
+
+    async def wait(self) -> int | None:
+        if self.item is None:
+            return 0
+        code = await asyncio.shield(self.item.ended)
+        self.item = None
+        return self._code(code)
+
+    @staticmethod
+    def _code(code: int | None) -> int:
+        """KernelManager wants a number; a kernel whose sandbox ended was killed."""
+        return -signal.SIGKILL if code is None else code
+
+    async def send_signal(self, signum: int) -> None:
+        if self.item is None or self.item.ended.done():
+            return  # jupyter_client interrupts a dead kernel before it restarts it
+        if signum == signal.SIGKILL:
+            await self.kill()
+        elif signum != 0:
+            self.item.signal(signum)
+
+    async def kill(self, restart: bool = False) -> None:
+        if self.item is not None:
+            await self.item.killed()
+
+    async def terminate(self, restart: bool = False) -> None:
+        await self.kill(restart)
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        self._launcher = getattr(self.parent, "launcher", None) or self._launcher
+        if self._launcher is None or not self._launcher.alive:
+            self._launcher, self._own_launcher = await Launcher.start(load_settings()), True
+        if self._sockets is not None:
+            self._sockets.remove()
+        folder = getattr(self.parent, "socket_folder", None)
+        if folder is None:
+            folder = self._folder = self._folder or SocketFolder()
+        self._sockets = KernelSockets(folder)
+        self.connection_info = cast(KernelConnectionInfo, self._sockets.info)
+        kwargs.pop("env", None)  # nothing of the host's environment goes in
+        return {**kwargs, "cmd": []}
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        if self._launcher is None or self._sockets is None:
+            raise RuntimeError("launch_kernel is called after pre_launch")
+        streams: tuple[int, int] | None = getattr(self.parent, "streams", None)
+        mode = getattr(self.parent, "mode", "notebook")
+        null = None if streams else os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            given = streams or (null or 0, null or 0)
+            self.item = await self._launcher.fork_kernel(self._sockets.descriptors, given, self._sockets.key, mode)
+        finally:
+            if null is not None:
+                os.close(null)
+            self._sockets.release()
+        return self.connection_info
+
+    async def cleanup(self, restart: bool = False) -> None:
+        if restart:
+            return
+        if self._sockets is not None:
+            self._sockets.remove()
+        if self._own_launcher and self._launcher is not None:
+            await self._launcher.close()
+            self._launcher, self._own_launcher = None, False
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None

@@ -1,0 +1,217 @@
+"""Run scripts: each fresh, each in its own kernel or process of one sandbox, each ended with all that it started.
+
+A sandbox is started at the first script and kept for the next ones: the session is the boundary, items share its /tmp.
+One that has died (a script can kill what runs beside it) is replaced at the next session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import zmq.asyncio
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.kernels.capture import ItemCapture
+from sandboxmcp.kernels.connection import SocketFolder
+from sandboxmcp.kernels.launcher import Item, Launcher
+from sandboxmcp.kernels.manager import LiveKernel, Reply, message_context
+from sandboxmcp.kernels.pool import KernelPool
+from sandboxmcp.kernels.specs import kernel_languages, script_languages
+
+OnPartial = Callable[[Outcome], None]
+
+
+class Runner:
+    """Owns the sandbox of a session. Use from one event loop; `close` leaves nothing running."""
+
+    def __init__(self, settings: Settings, captures: Path) -> None:
+        """`captures` is an existing private folder; the files of an Outcome appear there and are the caller's."""
+        self._settings = settings
+        self._captures = captures
+        self._scripts = script_languages()
+        self._lock = asyncio.Lock()
+        self._session: RunSession | None = None
+
+    def languages(self) -> tuple[str, ...]:
+        """The names that `Script.language` may have."""
+        return tuple(sorted({*kernel_languages(), *self._scripts}))
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[RunSession]:
+        """The session's sandbox, started when there is none.
+
+        Raises:
+            SandboxUnavailable: no sandbox can be had; then nothing is run.
+            UsageError: the workspace may not be one.
+        """
+        async with self._lock:
+            if self._session is None or not self._session.alive:
+                if self._session is not None:
+                    await self._session.close()
+                    self._session = None
+                self._session = await RunSession.start(self._settings, self._captures)
+        yield self._session
+
+    async def close(self) -> None:
+        """End the sandbox and everything in it."""
+        async with self._lock:
+            if self._session is not None:
+                await self._session.close()
+                self._session = None
+
+
+class RunSession:
+    """One running sandbox, able to run any number of scripts at once."""
+
+    def __init__(self, settings: Settings, captures: Path, launcher: Launcher) -> None:
+        self._captures = captures
+        self._cap: int = settings["limits.output"]
+        self._launcher = launcher
+        self._context: zmq.asyncio.Context = message_context()
+        self._sockets = SocketFolder()
+        self._pool = KernelPool(launcher, self._context, self._sockets, captures, self._cap)
+        self._scripts = script_languages()
+
+    @classmethod
+    async def start(cls, settings: Settings, captures: Path) -> RunSession:
+        return cls(settings, captures, await Launcher.start(settings))
+
+    @property
+    def alive(self) -> bool:
+        return self._launcher.alive
+
+    async def run(self, script: Script, on_partial: OnPartial | None = None) -> Outcome:
+        """Run one script to its end, at most `script.timeout_s` seconds.
+
+        Cancelled, it kills the item with everything it started, passes what was captured to `on_partial`, and lets the
+        cancellation go on.
+
+        Raises:
+            UsageError: the language is unknown, or the code cannot be passed on (a NUL byte in a shell script).
+            KernelError: the sandbox or the kernel died before the script began.
+        """
+        running = await self._begin(script)
+        started = time.monotonic()
+        status: Status | None = None
+        try:
+            async with asyncio.timeout(script.timeout_s):
+                await running.finished()
+        except TimeoutError:
+            status = "timeout"
+        except asyncio.CancelledError:
+            outcome = await running.outcome("cancelled", time.monotonic() - started)
+            if on_partial is not None:
+                on_partial(outcome)
+            raise
+        return await running.outcome(status, time.monotonic() - started)
+
+    async def _begin(self, script: Script) -> _Running:
+        if script.language in self._scripts:
+            return await self._begin_process(script)
+        if script.language != "python":
+            known = sorted({"python", *self._scripts})
+            raise UsageError(f"there is no language {script.language[:60]!r}", f"Use one of: {', '.join(known)}.")
+        kernel = await self._pool.lease()
+        self._pool.replenish()
+        return _Running(script, kernel.item, kernel.capture, kernel)
+
+    async def _begin_process(self, script: Script) -> _Running:
+        language = self._scripts[script.language]
+        if "\0" in script.code:
+            raise UsageError("the code has a NUL byte, which no shell can take", "Remove it, or write it as an escape such as \\0.")
+        if shutil.which(language.argv[0]) is None:
+            raise UsageError(f"{script.language} is not installed", f"Install {language.install}.")
+        capture = ItemCapture(self._captures, secrets.token_hex(8), self._cap)
+        try:
+            code = script.code.encode(errors="surrogateescape")
+            item = await self._launcher.fork_script(language.argv, code, capture.streams)
+            capture.close_writers()
+        except BaseException:
+            capture.discard()
+            raise
+        return _Running(script, item, capture, None)
+
+    async def close(self) -> None:
+        """End the sandbox; scripts that still run end as killed."""
+        await self._pool.close()
+        await self._launcher.close()
+        self._sockets.remove()
+        self._context.destroy(linger=0)
+
+
+class _Running:
+    """A script under way."""
+
+    def __init__(self, script: Script, item: Item, capture: ItemCapture, kernel: LiveKernel | None) -> None:
+        self._script = script
+        self._item = item
+        self._capture = capture
+        self._kernel = kernel
+        self._reply = Reply()
+
+    async def finished(self) -> None:
+        """Wait until the script has ended by itself."""
+        if self._kernel is not None:
+            await self._kernel.execute(self._script.code, self._reply)
+        else:
+            await asyncio.shield(self._item.ended)
+
+    async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
+        """Kill what is left of the item, and say what became of it; `status` when it did not end by itself."""
+        if self._kernel is not None:
+            await self._kernel.close()
+        else:
+            await self._item.killed()
+        out, err = await self._capture.finish()
+        exit_code, reason = None, ""
+        if status is None:
+            status, exit_code, reason = _verdict_of_end(self._reply, self._item.ended.result() if self._item.ended.done() else None)
+        elif status == "timeout":
+            reason = f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"
+        reply = self._reply
+        if reply is not None and reply.dropped:
+            reason = (
+                f"{reason}; " * bool(reason)
+                + f"{reply.dropped} displayed results beyond the first {len(reply.artifacts)} were not kept"
+            )
+        if self._capture.trouble:
+            reason = f"{reason}; " * bool(reason) + f"output was lost: {self._capture.trouble}"
+        artifacts = tuple(reply.artifacts) if reply is not None else ()
+        return Outcome(self._script, status, exit_code, wall_s, out, err, artifacts, reason)
+
+
+def _verdict_of_end(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
+    """Status, exit code and reason of a script that ended by itself: from the kernel's answer, else from its process."""
+    if reply.status:
+        if reply.status == "ok":
+            return "ok", 0, ""
+        exit_code = _system_exit_code(reply.value) if reply.name == "SystemExit" else 1
+        return ("ok", 0, "") if exit_code == 0 else ("failed", exit_code, "")
+    if code is None:
+        return "killed", None, "the sandbox ended under it; a script may have killed its launcher"
+    if code == -signal.SIGKILL:
+        return "killed", None, "killed by SIGKILL: by another script of this sandbox, or for memory"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return "failed", 128 - code, f"ended by {signal.Signals(-code).name}"
+    return ("ok", 0, "") if code == 0 else ("failed", code if code >= 0 else 128 - code, "")
+
+
+def _system_exit_code(value: str) -> int:
+    """As the interpreter has it: nothing is 0, a number is itself (its low byte), any other thing is 1."""
+    if value in ("", "None"):
+        return 0
+    try:
+        return int(value) & 0xFF
+    except ValueError:
+        return 1
