@@ -1,0 +1,159 @@
+"""Does this machine give us a sandbox? Asked by building one, a wall at a time; the first wall that fails names the remedy.
+
+The outcome is decided by whether a program ran inside, never by the words of an error: bubblewrap's messages change between
+versions. Words only help to choose among remedies.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.sandbox.locate import bubblewraps
+
+_TIMEOUT_S = 5.0
+_BASE = ("--unshare-user", "--ro-bind", "/", "/")
+_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("user namespace", ()),
+    ("network namespace", ("--unshare-net",)),
+    ("process namespace", ("--unshare-pid", "--proc", "/proc")),
+    ("no further namespaces", ("--unshare-pid", "--proc", "/proc", "--disable-userns")),
+)
+"""Each adds one wall to a throw-away sandbox around `true`."""
+
+_APPARMOR = (
+    "Ubuntu's AppArmor forbids it: install the profile with `apt install apparmor-profiles && cp "
+    "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && apparmor_parser -r "
+    "/etc/apparmor.d/bwrap-userns-restrict`, or as a last resort `sysctl kernel.apparmor_restrict_unprivileged_userns=0`."
+)
+_CONTAINER = (
+    "A container's seccomp profile or a chroot forbids it: run the container with `--security-opt seccomp=unconfined`, "
+    "or leave the chroot; on old Debian kernels `sysctl kernel.unprivileged_userns_clone=1`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was tried."""
+
+    name: str
+    ok: bool
+    detail: str
+    """What was found: a version, a path, or what went wrong in one line."""
+    fix: str = ""
+    """What to do when it is not ok."""
+
+
+def probe_sandbox(settings: Settings) -> tuple[Check, ...]:
+    """Every check in order, up to the first that fails."""
+    checks: list[Check] = []
+    steps: Sequence[Callable[[], Check]] = (
+        _platform,
+        _program,
+        *(_wall(name, options) for name, options in _STEPS),
+        lambda: _whole(settings),
+    )
+    for step in steps:
+        checks.append(step())
+        if not checks[-1].ok:
+            break
+    return tuple(checks)
+
+
+def _platform() -> Check:
+    ok = platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64")
+    detail = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    return Check("platform", ok, detail, "" if ok else "Execution needs Linux (or WSL 2) on x86_64 or aarch64.")
+
+
+def _program() -> Check:
+    found = bubblewraps()
+    if not found:
+        fix = "Install it: `apt install bubblewrap` (or dnf, pacman, apk), or `pip install 'sandboxmcp[bwrap]'`."
+        return Check("bubblewrap", False, "not installed", fix)
+    run = _run([found[0], "--version"])
+    return Check("bubblewrap", run.code == 0, f"{found[0]}, {run.said}", "" if run.code == 0 else "Install bubblewrap anew.")
+
+
+def _wall(name: str, options: tuple[str, ...]) -> Callable[[], Check]:
+    def step() -> Check:
+        run = _run([bubblewraps()[0], *_BASE, *options, "--", "/usr/bin/true"])
+        return Check(name, run.code == 0, "works" if run.code == 0 else run.said, "" if run.code == 0 else _remedy(run.said))
+
+    return step
+
+
+def _whole(settings: Settings) -> Check:
+    """The real profile with the real filter, started as the server starts it, and looked at from inside."""
+    from sandboxmcp.sandbox.plan import plan_sandbox
+    from sandboxmcp.sandbox.process import start_sandbox
+
+    script = "grep -q '^Seccomp:.2' /proc/self/status && test \"$(id -u)\" = 1000 && ! test -w /usr"
+    name = "whole sandbox"
+    try:
+        profile, _ = plan_sandbox(settings)
+        process = start_sandbox(profile, ["/bin/sh", "-c", script])
+        try:
+            code = process.wait(_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+    except SandboxmcpError as error:
+        return Check(name, False, error.what, error.fix)
+    detail = (
+        f"works in {profile.workspace}"
+        if code == 0
+        else f"the walls inside are not what they should be (code {code}) {process.log}"
+    )
+    return Check(name, code == 0, detail, "" if code == 0 else "Report this: no code is run meanwhile.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    code: int
+    said: str
+
+
+def _run(argv: list[str]) -> _Run:
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, env={"PATH": "/usr/bin:/bin"}, check=False)
+    except subprocess.TimeoutExpired:
+        return _Run(-1, f"no answer within {_TIMEOUT_S:g} s")
+    except OSError as error:
+        return _Run(-1, error.strerror or str(error))
+    said = (done.stdout + done.stderr).decode(errors="replace").strip().replace("\n", "; ")
+    return _Run(done.returncode, said or f"exit code {done.returncode}")
+
+
+def _remedy(said: str) -> str:
+    """What to do about a wall that could not be built: by the machine's own switches first, then by the words."""
+    if _switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" and os.geteuid() != 0:
+        return _APPARMOR
+    if _switch("/proc/sys/user/max_user_namespaces") == "0" or "ENOSPC" in said or "No space left on device" in said:
+        return (
+            "Too few namespaces are allowed: `sysctl user.max_user_namespaces=10000`; do not nest in a sandbox that forbids them."
+        )
+    if _switch("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+        return "`sysctl kernel.unprivileged_userns_clone=1`."
+    if "RTM_NEWADDR" in said or "RTM_NEWLINK" in said or "uid map: Permission denied" in said:
+        return _APPARMOR
+    if "mount proc" in said:
+        return "/proc is masked by a container: run it with `--security-opt systempaths=unconfined`."
+    if "uid map: Read-only" in said:
+        return "The outer sandbox has /proc read-only: it must mount a /proc of its own."
+    if "Resource temporarily unavailable" in said:
+        return "The limit on processes is reached: raise `ulimit -u`."
+    return _CONTAINER
+
+
+def _switch(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
