@@ -202,7 +202,7 @@ class Launcher:
         """End the sandbox and wait until nothing of it is left."""
         self.kill()
         with anyio.CancelScope(shield=True):
-            await self._loop.run_in_executor(None, self._process.wait)
+            await self._loop.run_in_executor(None, self._process.end)
 
 
 def _limits(settings: Settings) -> dict[str, int]:

@@ -102,8 +102,8 @@ def _whole(settings: Settings) -> Check:
         try:
             code = process.wait(_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
+            process.end()
+            return Check(name, False, f"no answer within {_TIMEOUT_S:g} s", "Try again on a less busy machine; else report this.")
     except SandboxmcpError as error:
         return Check(name, False, error.what, error.fix)
     detail = (

@@ -52,12 +52,15 @@ class SandboxProcess:
         return self._popen.poll() is None
 
     def kill(self) -> None:
-        """End everything inside. Safe to call twice and from any thread."""
-        if self._init_fd is not None:
-            with contextlib.suppress(ProcessLookupError, OSError):
+        """End everything inside. Safe to call twice and from any thread.
+
+        The outer bubblewrap is left to end by itself: it collects the inside first, so that after `wait` nothing is left.
+        """
+        with contextlib.suppress(OSError):
+            if self._init_fd is None:
+                self._popen.kill()
+            else:
                 signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            self._popen.kill()
 
     def wait(self, timeout_s: float = 5.0) -> int:
         """The exit code of bubblewrap, after which nothing of the sandbox is left.
@@ -68,6 +71,15 @@ class SandboxProcess:
         code = self._popen.wait(timeout_s)
         self._close()
         return code
+
+    def end(self) -> None:
+        """Kill, and return when nothing of the sandbox is left."""
+        self.kill()
+        try:
+            self.wait()
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self.wait()
 
     def _close(self) -> None:
         for fd in (self._status, self._init_fd):

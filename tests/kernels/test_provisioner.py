@@ -1,0 +1,101 @@
+"""The two ways in which jupyter_client would quietly run a kernel on the host, and that a stranger's client gets the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+from sandboxmcp.core.errors import KernelError
+from sandboxmcp.kernels.manager import SandboxKernelManager
+from sandboxmcp.kernels.provisioner import BwrapProvisioner
+from sandboxmcp.kernels.specs import PROVISIONER, SandboxKernelSpecManager
+
+
+def write_spec(folder: Path, name: str, **stanza: object) -> Path:
+    (folder / name).mkdir()
+    spec = {"argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "display_name": name, "language": "python"}
+    (folder / name / "kernel.json").write_text(json.dumps({**spec, "metadata": stanza}))
+    return folder
+
+
+def test_jupyter_itself_resolves_python3_to_the_host():
+    plain = KernelSpecManager(ensure_native_kernel=False)
+    assert plain.get_kernel_spec("python3").argv[1:3] == ["-m", "ipykernel_launcher"]
+
+
+def test_the_hosts_own_kernel_is_not_found_by_ours():
+    with pytest.raises(NoSuchKernel):
+        SandboxKernelSpecManager().get_kernel_spec("python3")
+
+
+def test_a_kernelspec_without_a_provisioner_is_refused(tmp_path):
+    with pytest.raises(NoSuchKernel):
+        SandboxKernelSpecManager(write_spec(tmp_path, "stray")).get_kernel_spec("sandboxmcp-stray")
+
+
+def test_a_kernelspec_that_names_the_local_provisioner_is_refused(tmp_path):
+    folder = write_spec(tmp_path, "local", kernel_provisioner={"provisioner_name": "local-provisioner"})
+    with pytest.raises(NoSuchKernel):
+        SandboxKernelSpecManager(folder).get_kernel_spec("sandboxmcp-local")
+
+
+def test_the_factorys_default_is_ours_once_a_manager_was_made():
+    SandboxKernelManager(kernel_name="sandboxmcp-python")
+    assert KernelProvisionerFactory.instance().default_provisioner_name == PROVISIONER
+
+
+def test_a_manager_with_a_local_provisioner_refuses_to_launch():
+    manager = SandboxKernelManager(kernel_name="sandboxmcp-python")
+    manager.provisioner = LocalProvisioner(parent=manager)
+    with pytest.raises(KernelError, match="outside the sandbox"):
+        asyncio.run(manager._async_launch_kernel(["true"]))
+
+
+def test_a_shipped_kernelspec_run_without_our_provisioner_starts_nothing():
+    argv = SandboxKernelSpecManager().get_kernel_spec("sandboxmcp-python").argv
+    assert not any(Path(folder, argv[0]).exists() for folder in os.get_exec_path())
+
+
+def test_a_plain_jupyter_client_gets_the_sandbox(sandbox, tmp_path, monkeypatch):
+    monkeypatch.setenv("SANDBOXMCP_WORKSPACE", str(tmp_path))
+
+    async def session() -> tuple[str, list[str]]:
+        manager = AsyncKernelManager(kernel_name="sandboxmcp-python", kernel_spec_manager=SandboxKernelSpecManager())
+        await manager.start_kernel()
+        assert isinstance(manager.provisioner, BwrapProvisioner)
+        client = manager.client()
+        client.start_channels(hb=False)
+        await client.wait_for_ready(timeout=30)
+        texts: list[str] = []
+        await client.execute_interactive(
+            "import socket, os\nprint(socket.gethostname(), os.getuid())",
+            output_hook=lambda message: texts.append(message["content"].get("text", "")),
+            timeout=30,
+        )
+        await interrupt_a_loop(manager, client)
+        client.stop_channels()
+        await manager.shutdown_kernel(now=True)
+        return "".join(texts), os.listdir(tmp_path)
+
+    assert asyncio.run(session()) == ("sandbox 1000\n", [])
+
+
+async def interrupt_a_loop(manager: AsyncKernelManager, client) -> None:
+    """An endless loop ends with KeyboardInterrupt when the manager says so."""
+    reply = asyncio.ensure_future(client.execute("print('on', flush=True)\nwhile True: pass", reply=True, timeout=30))
+    while (await client.get_iopub_msg(timeout=30))["content"].get("text") != "on\n":
+        pass
+    await manager.interrupt_kernel()
+    assert (await reply)["content"]["ename"] == "KeyboardInterrupt"
+
+
+def test_interrupts_come_as_signals():
+    assert SandboxKernelSpecManager().get_kernel_spec("sandboxmcp-python").interrupt_mode == "signal"

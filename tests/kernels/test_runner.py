@@ -1,0 +1,222 @@
+"""Scripts in the real sandbox: what they print, how they end, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Outcome
+from sandboxmcp.core.resources import data_folder
+
+EXAMPLES = sorted(data_folder("kernels").glob("*/example.toml"))
+
+
+def ended(outcome: Outcome) -> tuple[str, int | None]:
+    return outcome.status, outcome.exit_code
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.parent.name)
+def test_each_languages_example_prints_what_it_says(inside, example):
+    table = tomllib.loads(example.read_text())
+    ran = inside.run(table["code"], example.parent.name)
+    assert (ran.text, ran.outcome.status) == (table["stdout"], "ok")
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "expected"),
+    [
+        ("python", "1 + 1", ("ok", 0)),
+        ("python", "1 / 0", ("failed", 1)),
+        ("python", "raise SystemExit(3)", ("failed", 3)),
+        ("python", "exit()", ("ok", 0)),
+        ("python", "import sys; sys.exit('no')", ("failed", 1)),
+        ("python", "import os; os._exit(5)", ("failed", 5)),
+        ("python", "import os; os._exit(0)", ("ok", 0)),
+        ("python", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", ("failed", 139)),
+        ("python", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", ("killed", None)),
+        ("python", "import os; os.execv('/bin/sh', ['sh', '-c', 'exit 9'])", ("failed", 9)),
+        ("python", "def broken(:", ("failed", 1)),
+        ("python", "await __import__('asyncio').sleep(0)", ("ok", 0)),
+        ("shell", "true", ("ok", 0)),
+        ("shell", "exit 4", ("failed", 4)),
+        ("shell", "kill -TERM $$", ("failed", 143)),
+        ("shell", "no-such-command", ("failed", 127)),
+    ],
+)
+def test_a_scripts_end_is_reported_as_it_was(inside, language, code, expected):
+    assert ended(inside.run(code, language).outcome) == expected
+
+
+def test_a_traceback_shows_the_scripts_own_frames_and_no_others(inside):
+    ran = inside.run("def f():\n    return 1 / 0\nf()")
+    assert ran.stderr.decode().splitlines()[:4] == [
+        "Traceback (most recent call last):",
+        '  File "<script>", line 3, in <module>',
+        "    f()",
+        '  File "<script>", line 2, in f',
+    ]
+
+
+def test_output_of_children_keeps_its_place(inside):
+    code = "import subprocess\nprint('a')\nsubprocess.run(['echo', 'b'])\nprint('c')"
+    assert inside.run(code).stdout == b"a\nb\nc\n"
+
+
+def test_the_last_expression_is_shown_as_in_a_notebook(inside):
+    assert inside.run("6 * 7").stdout == b"42\n"
+
+
+def test_rich_results_become_artifacts_and_their_text_stays_in_the_output(inside):
+    ran = inside.run("from IPython.display import HTML, display\nprint('first')\ndisplay(HTML('<b>x</b>'))\nprint('last')")
+    assert ran.text.splitlines() == ["first", "<IPython.core.display.HTML object>", "last"]
+    assert [(one.mime, one.path.read_bytes()) for one in ran.outcome.artifacts] == [("text/html", b"<b>x</b>")]
+
+
+def test_a_script_ends_as_an_interpreter_does(inside):
+    code = (
+        "import atexit, threading, time\n"
+        "def late():\n    time.sleep(0.05)\n    print('thread')\n"
+        "threading.Thread(target=late).start()\n"
+        "atexit.register(lambda: print('atexit'))\n"
+        "unclosed = open('unclosed.txt', 'w'); unclosed.write('kept'); None"
+    )
+    assert inside.run(code).stdout == b"thread\natexit\n"
+    assert (inside.workspace / "unclosed.txt").read_text() == "kept"
+
+
+def test_every_python_script_is_fresh(inside):
+    inside.run("leftover = 1")
+    assert "NameError" in inside.run("print(leftover)").stderr.decode()
+
+
+def test_the_working_folder_is_the_workspace_at_its_own_path(inside):
+    assert inside.run("pwd", "shell").text == f"{inside.workspace}\n"
+    assert inside.run("import os; print(os.getcwd())").text == f"{inside.workspace}\n"
+
+
+def test_files_land_on_disk_with_the_owner_of_the_workspace(inside):
+    inside.run("echo made > made.txt", "shell")
+    made = (inside.workspace / "made.txt").stat()
+    assert (made.st_uid, made.st_gid) == (inside.workspace.stat().st_uid, inside.workspace.stat().st_gid)
+
+
+def test_a_long_shell_script_runs_from_a_file(inside):
+    assert inside.run("x=works\n#" + "y" * 300_000 + "\necho $x", "shell").stdout == b"works\n"
+
+
+def test_a_long_python_script_runs(inside):
+    assert inside.run("x = '" + "y" * 10_000_000 + "'\nprint(len(x))").stdout == b"10000000\n"
+
+
+def test_input_is_empty(inside):
+    assert inside.run("cat; echo done", "shell").stdout == b"done\n"
+
+
+def test_a_timeout_kills_the_whole_tree_and_keeps_what_was_printed(inside):
+    ran = inside.run("echo before; (setsid sleep 7654 &); sleep 7654", "shell", timeout_s=0.5)
+    assert (ended(ran.outcome), ran.stdout) == (("timeout", None), b"before\n")
+    assert "raise timeout_s" in ran.outcome.reason
+    assert running("sleep 7654") == []
+
+
+IGNORE_ALL_SIGNALS = """
+import signal
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_IGN)
+while True:
+    pass
+"""
+
+
+def test_a_timeout_ends_a_script_that_ignores_every_signal(inside):
+    assert inside.run(IGNORE_ALL_SIGNALS, timeout_s=0.7).outcome.status == "timeout"
+
+
+def test_background_children_neither_delay_the_end_nor_outlive_it(inside):
+    ran = inside.run("sleep 8765 & (setsid sleep 8765 &) ; echo started", "shell")
+    assert (ran.outcome.status, ran.stdout) == ("ok", b"started\n")
+    assert running("sleep 8765") == []
+
+
+def test_a_daemon_of_a_python_script_is_swept(inside):
+    code = "import subprocess; subprocess.Popen(['sleep', '9876'], start_new_session=True); print('left')"
+    assert inside.run(code).stdout == b"left\n"
+    assert running("sleep 9876") == []
+
+
+def test_cancellation_kills_the_item_and_passes_on_what_was_captured(inside):
+    partial: list[Outcome] = []
+    seen = inside.workspace / "begun"
+    future = inside.start(inside.run_here("echo half; touch begun; sleep 6543", "shell", on_partial=partial.append))
+    inside.wait(appears(seen))
+    future.cancel()
+    with contextlib.suppress(concurrent.futures.CancelledError):
+        future.result(10)
+    inside.wait(until(lambda: bool(partial)))
+    assert (partial[0].status, partial[0].stdout.path.read_bytes()) == ("cancelled", b"half\n")
+    assert running("sleep 6543") == []
+
+
+def test_scripts_run_side_by_side(inside):
+    async def both() -> list[bytes]:
+        first = (
+            "import pathlib, time\npathlib.Path('a').touch()\nwhile not pathlib.Path('b').exists(): time.sleep(0.01)\nprint('met')"
+        )
+        second = "touch b; until [ -e a ]; do sleep 0.01; done; echo met"
+        return [ran.stdout for ran in await asyncio.gather(inside.run_here(first), inside.run_here(second, "shell"))]
+
+    assert inside.wait(both()) == [b"met\n", b"met\n"]
+
+
+def test_an_unknown_language_names_the_known_ones(inside):
+    with pytest.raises(UsageError, match="Use one of: python, shell"):
+        inside.run("x", "cobol")
+
+
+def test_a_nul_byte_in_a_shell_script_is_a_clear_error(inside):
+    with pytest.raises(UsageError, match="NUL byte"):
+        inside.run("echo \0", "shell")
+
+
+def test_a_sandbox_that_a_script_ended_is_replaced(make_inside):
+    own = make_inside()
+    ran = own.run("kill -KILL $(ps -e -o pid=,args= | awk '/launcher.py/ && !/awk/ && !/bwrap/ {print $1}')", "shell")
+    assert ended(ran.outcome) == ("killed", None)
+    assert own.run("echo again", "shell").stdout == b"again\n"
+
+
+def test_close_leaves_no_process(make_inside):
+    own = make_inside()
+    own.run("print(1)")
+    init = own.runner._session._launcher.process.init_pid
+    outer = own.runner._session._launcher.process._popen.pid
+    assert Path(f"/proc/{init}").exists() and Path(f"/proc/{outer}").exists()
+    own.wait(own.runner.close())
+    assert not Path(f"/proc/{init}").exists() and not Path(f"/proc/{outer}").exists()
+
+
+def running(command: str) -> list[int]:
+    """Host pids whose command line says this, zombies aside."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").strip() == command.encode():
+                found.append(int(folder.name))
+    return found
+
+
+async def appears(path: Path) -> None:
+    await until(path.exists)
+
+
+async def until(condition) -> None:
+    """Wait for a condition, at most ten seconds."""
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
