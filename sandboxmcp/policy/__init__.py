@@ -1,0 +1,1 @@
+"""What may run: packs of rules as data, and the analyses that turn code into facts for the rules to match."""

@@ -1,0 +1,54 @@
+"""From code to all its facts: code inside code is analysed in turn, whatever the languages."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from sandboxmcp.policy.facts import Embedded, Fact, Sink, Unknown
+from sandboxmcp.policy.programs import Knowledge
+
+_MOST_PIECES = 1_000
+"""Pieces of code inside one code that are looked into."""
+_MOST_LAYERS = 12
+LANGUAGES = {"bash": "shell", "sh": "shell", "py": "python", "python3": "python", "ipython": "python"}
+"""Other names of languages."""
+
+
+def facts_of(code: str, language: str, knowledge: Knowledge) -> tuple[Fact, ...]:
+    """Every fact of `code` and of all code inside it, each with its line in `code`. Never raises."""
+    facts: list[Fact] = []
+    waiting = deque([(Embedded(1, language, code), 0)])
+    pieces = 0
+    while waiting:
+        piece, layer = waiting.popleft()
+        pieces += 1
+        if pieces > _MOST_PIECES or layer > _MOST_LAYERS:
+            facts.append(Unknown(piece.line, "code inside code, beyond what is looked into"))
+            break
+        for fact in _analyse(piece, knowledge):
+            moved = replace(fact, line=fact.line + piece.line - 1)
+            facts.append(moved)
+            if isinstance(moved, Embedded):
+                waiting.append((moved, layer + 1))
+    return tuple(facts)
+
+
+def _analyse(piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
+    language = LANGUAGES.get(piece.language, piece.language)
+    try:
+        return _by_language(language, piece.code, piece.stdout, piece.stderr, knowledge)
+    except Exception as error:  # a fault of ours must not stop a harmless script: the sandbox stands, and the reader is told
+        return (Unknown(1, f"{language} code on which the analysis failed ({type(error).__name__})"),)
+
+
+def _by_language(language: str, code: str, stdout: Sink, stderr: Sink, knowledge: Knowledge) -> tuple[Fact, ...]:
+    if language == "shell":
+        from sandboxmcp.policy.shell import shell_facts
+
+        return shell_facts(code, knowledge, stdout, stderr)
+    if language == "python":
+        from sandboxmcp.policy.python import python_facts
+
+        return python_facts(code, knowledge)
+    return (Unknown(1, f"{language} code, which is not analysed"),)

@@ -1,0 +1,118 @@
+"""What really runs when a command line runs: `sudo env A=1 timeout 5 bash -c '…'` is followed to its end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sandboxmcp.policy.facts import HOLE, Command, Embedded, Fact, Import, Unknown, Word, filled, joined
+from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_MOST_LAYERS = 32
+
+
+def expand_command(command: Command, knowledge: Knowledge) -> Iterator[Fact]:
+    """The command itself, then every command and piece of code that it starts in turn."""
+    waiting = [command]
+    layers = 0
+    while waiting:
+        layers += 1
+        if layers > _MOST_LAYERS:
+            yield Unknown(command.line, f"what {command.name} starts through more than {_MOST_LAYERS} layers")
+            return
+        current = waiting.pop()
+        yield current
+        program = knowledge.program(current.name)
+        if program is None:
+            continue
+        reading = read_command_line(program, current.args)
+        if reading.has(program.inert):
+            continue
+        if reading.unlisted and program.then:
+            yield Unknown(current.line, f"option {reading.unlisted[0]} of {current.name}")
+        yield from _code_of(current, program, reading)
+        for words in _inner_lines(current, program, reading):
+            inner = command_of(words, current)
+            if isinstance(inner, Command):
+                waiting.append(inner)
+            elif inner is not None:
+                yield inner
+
+
+def command_of(words: Sequence[Word], outer: Command) -> Command | Unknown | None:
+    """The command that `words` start, with the streams of `outer`; assignments before the program are skipped."""
+    start = 0
+    while start < len(words) and _ASSIGNMENT.match(words[start].text):
+        start += 1
+    if start == len(words):
+        return None
+    program = words[start]
+    name = program.text.rsplit("/", 1)[-1]
+    if HOLE in name:
+        return Unknown(program.line, "which program runs")
+    if not name:
+        return None
+    return replace(outer, line=program.line, name=name, args=tuple(words[start + 1 :]))
+
+
+def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterator[Sequence[Word]]:
+    if program.then == "command":
+        operands = list(reading.operands)
+        while operands and _ASSIGNMENT.match(operands[0].text):
+            operands.pop(0)
+        yield operands[program.skip :]
+    start: int | None = None
+    for at, word in enumerate(command.args if program.starts else ()):
+        if start is None and word.text in program.starts:
+            start = at + 1
+        elif start is not None and word.text in {";", "+"}:
+            yield command.args[start:at]
+            start = None
+    if start is not None:
+        yield command.args[start:]
+
+
+def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
+    if program.then == "code":
+        yield from _embedded(reading.operands[program.skip :], program.language or "shell", command)
+    yield from (Import(word.line, word.text) for word in reading.values(program.module) if word.known)
+    if program.language is None:
+        return
+    if reading.has(program.code):
+        values = reading.values(program.code) or list(reading.operands[:1])
+        yield from (fact for value in values for fact in _embedded([value], program.language, command))
+    elif program.stdin is not None and not reading.has(program.module) and _reads_stdin(program.stdin, reading):
+        if command.stdin is not None:
+            yield from _embedded([command.stdin], program.language, command)
+        elif command.piped:
+            yield Unknown(command.line, f"the code that {command.name} reads from a pipe")
+    elif reading.operands and reading.operands[0].text.startswith("/dev/fd/"):
+        yield Unknown(command.line, f"the code that {command.name} reads from another command")
+
+
+def _reads_stdin(forced: frozenset[str], reading: Reading) -> bool:
+    return not reading.operands or reading.has(forced) or reading.operands[0].text in {"-", "/dev/stdin", "/dev/fd/0"}
+
+
+def _embedded(words: Sequence[Word], language: str, command: Command) -> Iterator[Fact]:
+    """Code out of words. What the outer shell fills in becomes a name that no rule knows."""
+    if not words:
+        return
+    code = joined(words)
+    if not code.replace(HOLE, "").strip("* "):
+        yield Unknown(words[0].line, f"the code that {command.name} runs")
+        return
+    yield Embedded(words[0].line, language, filled(code, language), command.stdout, command.stderr)
+
+
+def printed_by(command: Command, knowledge: Knowledge) -> Word | None:
+    """The text that a command writes, where its words spell it out (`echo`, `printf`, `cat` of a heredoc)."""
+    program = knowledge.program(command.name)
+    if program is None:
+        return None
+    reading = read_command_line(program, command.args)
+    if program.prints and reading.operands:
+        return Word(joined(reading.operands).replace("\\n", "\n"), reading.operands[0].line)
+    return command.stdin if program.passes and not reading.operands else None

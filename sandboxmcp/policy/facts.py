@@ -1,0 +1,120 @@
+"""What an analysis finds in code: plain facts, each with its line, for rules to match. An analysis never judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+HOLE = "\0"
+"""Stands in a text for a part that is known only at run time. Code never holds a NUL: analysers drop them first."""
+SPREAD = "\0*"
+"""A word that becomes any number of words at run time, such as `"$@"`."""
+
+UNKNOWN_NAME = "__unknown__"
+"""What stands for a HOLE in code that is analysed in turn."""
+
+Sink = Literal["stream", "file", "discard"]
+"""Where output goes: a terminal, pipe or unknown place; a regular file; nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command line after quotes and expansions, HOLE where it cannot be known."""
+
+    text: str
+    line: int
+
+    @property
+    def known(self) -> bool:
+        return HOLE not in self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program that the code starts, whatever its language: rules for `shell` judge it."""
+
+    line: int
+    name: str
+    """Without its folder."""
+    args: tuple[Word, ...] = ()
+    stdout: Sink = "stream"
+    stderr: Sink = "stream"
+    stdin: Word | None = None
+    """The text that it reads, when the code spells that out."""
+    piped: bool = False
+    """Reads what another command writes, and that is not spelled out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A module, or a name out of one, that the code imports: dotted, `urllib.request.urlopen`."""
+
+    line: int
+    name: str
+    language: str = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An argument that is no literal but a name that could be followed, such as `subprocess.PIPE`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call whose function has a name that could be followed to an import or a builtin."""
+
+    line: int
+    name: str
+    """Dotted, aliases resolved; a method of what a class returned is `socket.socket.connect`."""
+    args: tuple[object, ...] = ()
+    """Literals as Python values, lists as tuples; a Reference or HOLE for what is no literal."""
+    options: dict[str, object] = field(default_factory=dict)
+    """Keyword arguments, likewise."""
+    lines: tuple[int, ...] = ()
+    """First line of each positional argument."""
+    language: str = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Code inside code, to be analysed in turn: the argument of `bash -c`, a heredoc that python reads."""
+
+    line: int
+    """Line of the outer code on which it starts."""
+    language: str
+    code: str
+    stdout: Sink = "stream"
+    stderr: Sink = "stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A part that cannot be resolved before it runs."""
+
+    line: int
+    what: str
+
+
+Fact = Command | Import | Call | Embedded | Unknown
+
+_SCREEN = {"-", "/dev/stdout", "/dev/stderr", "/dev/tty"}
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", "/dev/pts/")
+
+
+def sink_of(path: str) -> Sink:
+    """Where output written to `path` ends up."""
+    if path == "/dev/null":
+        return "discard"
+    return "stream" if path in _SCREEN or path.startswith(_DESCRIPTORS) else "file"
+
+
+def filled(code: str, language: str) -> str:
+    """Code whose holes are filled with a name that no rule knows, so that it parses."""
+    return code.replace(SPREAD, HOLE).replace(HOLE, "${" + UNKNOWN_NAME + "}" if language == "shell" else UNKNOWN_NAME)
+
+
+def joined(words: Sequence[Word]) -> str:
+    return " ".join(word.text for word in words)

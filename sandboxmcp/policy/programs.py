@@ -1,0 +1,190 @@
+"""What is known of programs and functions: how options are read, which of them run other code. All of it is data in packs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sandboxmcp.policy.facts import SPREAD, Word
+
+Then = Literal["command", "code"]
+Runs = Literal["code", "argv", "words", "exec", "import"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How one program reads its command line. Options are spelled with their dashes; all spellings lead to one canonical name."""
+
+    names: tuple[str, ...]
+    canonical: Mapping[str, str] = field(default_factory=dict)
+    """Every spelling to the canonical name: the last of those written together in the pack."""
+    valued: frozenset[str] = frozenset()
+    """Canonical names of the options that take a value."""
+    quiet: frozenset[str] = frozenset()
+    """Any of these silences it."""
+    noisy: frozenset[str] = frozenset()
+    """Any of these makes it talk although it is silenced."""
+    file: frozenset[str] = frozenset()
+    """Options whose value is the file that its output goes to."""
+    files: frozenset[str] = frozenset()
+    """Options that send output to files which it names itself."""
+    all_files: frozenset[str] = frozenset()
+    """Options with which every operand gets a file of its own."""
+    targets: frozenset[str] = frozenset()
+    """Options whose values count as operands."""
+    each: bool = False
+    """Every operand needs an output option of its own (curl)."""
+    writes: bool = False
+    """It writes files by itself unless an option says otherwise (wget)."""
+    silent: bool = False
+    """It says nothing by itself."""
+    then: Then | None = None
+    """What its operands are: another command line, or words that are joined to code."""
+    skip: int = 0
+    """Operands before them."""
+    starts: frozenset[str] = frozenset()
+    """Words that begin another command line, which ends at `;` or `+` (find)."""
+    inert: frozenset[str] = frozenset()
+    """With one of these it runs nothing."""
+    language: str | None = None
+    """Language of the code it runs."""
+    code: frozenset[str] = frozenset()
+    """Options that carry code: in their value, or in the first operand when they take none."""
+    module: frozenset[str] = frozenset()
+    """Options whose value is a module to run."""
+    stdin: frozenset[str] | None = None
+    """Not None: without operands, or with one of these options, its standard input is code."""
+    prints: bool = False
+    """Its output is its operands."""
+    passes: bool = False
+    """Without operands its output is its input."""
+
+    @property
+    def permutes(self) -> bool:
+        """Options may follow operands; not so where the operands belong to another program."""
+        return self.then is None and self.language is None and not self.starts
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a language that runs something out of its arguments."""
+
+    names: tuple[str, ...]
+    language: str
+    runs: Runs
+    code: str = "shell"
+    """Language of the code, for `runs = "code"`."""
+    argument: int = 0
+    """Position of the argument, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """All programs and functions, by name."""
+
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
+
+    def program(self, name: str) -> Program | None:
+        """`python3.11` and `python-3` are found as `python` where nothing else is known of them."""
+        return self.programs.get(name) or self.programs.get(_VERSION.sub("", name))
+
+
+_VERSION = re.compile(r"-?\d[\d.]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A command line read by what is known of its program."""
+
+    options: tuple[tuple[str, Word | None], ...] = ()
+    """Canonical name and value, in order."""
+    operands: tuple[Word, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    """Options that the pack does not know, as written."""
+    spread: bool = False
+    """Words known only at run time may hold options."""
+
+    def has(self, names: frozenset[str]) -> bool:
+        return any(name in names for name, _ in self.options)
+
+    def values(self, names: frozenset[str]) -> list[Word]:
+        return [value for name, value in self.options if name in names and value is not None]
+
+
+class _Reader:
+    """One pass over the words. getopt_long(3): clusters, attached values, `--name=value`, prefixes, `--`."""
+
+    def __init__(self, program: Program, words: Sequence[Word]) -> None:
+        self.program = program
+        self.words = words
+        self.at = 0
+        self.options: list[tuple[str, Word | None]] = []
+        self.operands: list[Word] = []
+        self.unlisted: list[str] = []
+        self.spread = False
+
+    def read(self) -> Reading:
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            self.at += 1
+            if word.text == "--":
+                break
+            if word.text.startswith("--"):
+                self.long(word)
+            elif word.text.startswith("-") and word.text != "-":
+                self.short(word)
+            else:
+                self.operands.append(word)
+                if not self.program.permutes:
+                    break
+            if self.options and self.options[-1][0] in self.program.code & self.program.valued:
+                break
+        rest = self.words[self.at :]
+        self.operands += rest
+        self.spread = any(word.text.startswith(SPREAD) for word in self.words)
+        return Reading(tuple(self.options), tuple(self.operands), tuple(self.unlisted), self.spread)
+
+    def long(self, word: Word) -> None:
+        name, has_value, value = word.text.partition("=")
+        found = self.find_long(name)
+        if found is None:
+            self.unlisted.append(name)
+        elif found not in self.program.valued:
+            self.options.append((found, None))
+        else:
+            self.options.append((found, Word(value, word.line) if has_value else self.next()))
+
+    def find_long(self, name: str) -> str | None:
+        spellings = self.program.canonical
+        if name in spellings:
+            return spellings[name]
+        near = {canonical for spelling, canonical in spellings.items() if spelling.startswith(name)} if len(name) > 2 else set()
+        return near.pop() if len(near) == 1 else None
+
+    def short(self, word: Word) -> None:
+        """A cluster such as `-sSo FILE`; spellings of several letters (`-nv`, `-exec`) are tried before single letters."""
+        text, at = word.text, 1
+        while at < len(text):
+            width = next((n for n in (len(text) - at, 2, 1) if "-" + text[at : at + n] in self.program.canonical), 0)
+            if not width:
+                self.unlisted.append("-" + text[at])
+                at += 1
+                continue
+            name = self.program.canonical["-" + text[at : at + width]]
+            at += width
+            if name in self.program.valued:
+                self.options.append((name, Word(text[at:], word.line) if at < len(text) else self.next()))
+                return
+            self.options.append((name, None))
+
+    def next(self) -> Word | None:
+        self.at += 1
+        return self.words[self.at - 1] if self.at <= len(self.words) else None
+
+
+def read_command_line(program: Program, words: Sequence[Word]) -> Reading:
+    """Options and operands of `words`, the program itself left out."""
+    return _Reader(program, words).read()

@@ -1,0 +1,279 @@
+"""What a rule is and when it matches: facts against conditions, where a condition may also be undecidable before the run."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandboxmcp.core.model import Action, Setting
+from sandboxmcp.policy.facts import HOLE, Call, Command, Fact, Import, sink_of
+from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
+
+Key = tuple[str, str, str]
+"""Language, kind and name of a fact: `("shell", "command", "curl")`, `("python", "import", "urllib.request")`."""
+
+STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Code with the verdict that the pack must give it."""
+
+    code: str
+    language: str
+    verdict: Action
+    setting: Setting = "kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """All of `when` must hold, and none of `unless`."""
+
+    id: str
+    verdict: Action
+    because: str
+    instead: str
+    keys: frozenset[Key] = frozenset()
+    """What it is about, alternatives."""
+    when: tuple[tuple[str, Any], ...] = ()
+    unless: tuple[tuple[str, Any], ...] = ()
+    settings: frozenset[Setting] = frozenset({"kernel", "host"})
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A fact as conditions look at it: a command comes with its options read."""
+
+    fact: Fact
+    program: Program | None = None
+    reading: Reading = field(default_factory=Reading)
+
+
+def subject_of(fact: Fact, knowledge: Knowledge) -> Subject:
+    if not isinstance(fact, Command):
+        return Subject(fact)
+    program = knowledge.program(fact.name) or Program((fact.name,))
+    return Subject(fact, program, read_command_line(program, fact.args))
+
+
+def matches(rule: Rule, subject: Subject) -> bool | None:
+    """Whether the rule applies; None when that is known only at run time."""
+    if rule.keys.isdisjoint(keys_of(subject.fact)):
+        return False
+    held = [CONDITIONS[name].holds(subject, value) for name, value in rule.when]
+    exempt = [CONDITIONS[name].holds(subject, value) for name, value in rule.unless]
+    if False in held or True in exempt:
+        return False
+    return None if None in held or None in exempt else True
+
+
+def keys_of(fact: Fact) -> list[Key]:
+    """What an index of rules is asked for a fact: its name, and every prefix of a dotted one."""
+    match fact:
+        case Command(name=name):
+            return [("shell", "command", name)]
+        case Import(name=name, language=language):
+            return [(language, "import", prefix) for prefix in _prefixes(name)]
+        case Call(name=name, language=language):
+            return [(language, "call", prefix) for prefix in _prefixes(name)]
+        case _:
+            return []
+
+
+def _prefixes(dotted: str) -> list[str]:
+    parts = dotted.split(".")[:12]
+    return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One key of `when` and `unless`: how its value is checked when the pack loads, and what it asks of a fact."""
+
+    check: Callable[[Any], str]
+    """What is wrong with the value; empty when nothing is."""
+    holds: Callable[[Subject, Any], bool | None]
+
+
+def _option(subject: Subject, names: Sequence[str]) -> bool | None:
+    program = subject.program
+    if program is None:
+        return False
+    wanted = frozenset(program.canonical.get(name, name) for name in names)
+    if subject.reading.has(wanted) or wanted & set(subject.reading.unlisted):
+        return True
+    return None if subject.reading.spread else False
+
+
+def _value(subject: Subject, patterns: Mapping[str, str]) -> bool | None:
+    program = subject.program
+    if program is None:
+        return False
+    answers = [
+        _search(pattern, word.text)
+        for name, pattern in patterns.items()
+        for word in subject.reading.values(frozenset({program.canonical.get(name, name)}))
+    ]
+    return _any([*answers, None if subject.reading.spread else False])
+
+
+def _argument(subject: Subject, pattern: str) -> bool | None:
+    if isinstance(subject.fact, Call):
+        texts = [value for value in (*subject.fact.args, *subject.fact.options.values()) if isinstance(value, str)]
+    else:
+        texts = [word.text for word in subject.reading.operands]
+    return _any([_search(pattern, text) for text in texts])
+
+
+def _first(subject: Subject, names: Sequence[str]) -> bool | None:
+    operands = subject.reading.operands
+    if not operands:
+        return False
+    return operands[0].text in names or (None if not operands[0].known else False)
+
+
+def _quiet(subject: Subject, wanted: bool) -> bool | None:
+    program, fact = subject.program, subject.fact
+    if program is None or not isinstance(fact, Command):
+        return False
+    if fact.stderr != "stream" and not subject.reading.has(program.noisy):
+        return wanted
+    if subject.reading.has(program.noisy):
+        return not wanted
+    if subject.reading.has(program.quiet) or program.silent:
+        return wanted
+    return None if subject.reading.spread else not wanted
+
+
+def _discards(subject: Subject, wanted: bool) -> bool | None:
+    program, fact = subject.program, subject.fact
+    if program is None or not isinstance(fact, Command):
+        return False
+    sinks = [sink_of(value.text) for value in subject.reading.values(program.file)] or [fact.stdout]
+    return (set(sinks) == {"discard"}) == wanted
+
+
+def _writes_file(subject: Subject, wanted: bool) -> bool | None:
+    program, fact = subject.program, subject.fact
+    if program is None or not isinstance(fact, Command):
+        return False
+    found = _output_is_kept(fact, program, subject.reading)
+    return None if found is None else found == wanted
+
+
+def _output_is_kept(fact: Command, program: Program, reading: Reading) -> bool | None:
+    """Whether all output goes to files or nowhere: by options, by the program's habit, or by redirection."""
+    sinks = ["file" if value.text == HOLE else sink_of(value.text) for value in reading.values(program.file)]
+    named = sum(name in program.files for name, _ in reading.options)
+    redirected = fact.stdout != "stream"
+    if "stream" in sinks:
+        return redirected
+    if redirected or reading.has(program.all_files):
+        return True
+    operands = len(reading.operands) + len(reading.values(program.targets))
+    outputs = len(sinks) + named
+    if program.writes or (outputs and not program.each) or (outputs and outputs >= operands):
+        return True
+    return None if reading.spread else False
+
+
+def _beyond(subject: Subject, names: Sequence[str]) -> bool | None:
+    """An option that is none of `names`."""
+    program, reading = subject.program, subject.reading
+    if program is None:
+        return False
+    allowed = {program.canonical.get(name, name) for name in names}
+    if reading.unlisted or any(name not in allowed for name, _ in reading.options):
+        return True
+    return None if reading.spread else False
+
+
+def _operands(subject: Subject, wanted: bool) -> bool | None:
+    program, reading = subject.program, subject.reading
+    found = bool(reading.operands) or (program is not None and reading.has(program.targets))
+    return found == wanted
+
+
+def _address(subject: Subject, wanted: str) -> bool | None:
+    """`local`: loopback, this machine's own name, or a path (a unix socket)."""
+    if not isinstance(subject.fact, Call):
+        return False
+    call = subject.fact
+    first = call.args[0] if call.args else next((call.options[key] for key in ("address", "host") if key in call.options), HOLE)
+    if isinstance(first, tuple):
+        first = first[0] if first else HOLE
+    elif isinstance(first, str) and first.startswith(("/", "\0/")):
+        return True
+    if not isinstance(first, str) or HOLE in first:
+        return None
+    return _is_local(first)
+
+
+def _is_local(host: str) -> bool:
+    if host.lower().rstrip(".") in {"", "localhost"} or host.lower().endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _name(subject: Subject, names: Sequence[str]) -> bool | None:
+    return any(key[2] in names for key in keys_of(subject.fact))
+
+
+def _search(pattern: str, text: str) -> bool | None:
+    if re.search(pattern, text.replace(HOLE, "")):
+        return True
+    return None if HOLE in text else False
+
+
+def _any(answers: Sequence[bool | None]) -> bool | None:
+    return True if True in answers else None if None in answers else False
+
+
+def _is_bool(value: Any) -> str:
+    return "" if isinstance(value, bool) else "wants true or false"
+
+
+def _is_names(value: Any) -> str:
+    fine = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+    return "" if fine else "wants a list of texts"
+
+
+def _is_pattern(value: Any) -> str:
+    if not isinstance(value, str):
+        return "wants a regular expression"
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"is not a regular expression: {error}"
+    return ""
+
+
+def _is_patterns(value: Any) -> str:
+    if not isinstance(value, dict) or not value:
+        return "wants a table of options, each with a regular expression"
+    return next((problem for item in value.values() if (problem := _is_pattern(item))), "")
+
+
+def _is_address(value: Any) -> str:
+    return "" if value == "local" else 'wants "local"'
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "option": Condition(_is_names, _option),
+    "value": Condition(_is_patterns, _value),
+    "argument": Condition(_is_pattern, _argument),
+    "first": Condition(_is_names, _first),
+    "quiet": Condition(_is_bool, _quiet),
+    "writes_file": Condition(_is_bool, _writes_file),
+    "discards": Condition(_is_bool, _discards),
+    "beyond": Condition(_is_names, _beyond),
+    "operands": Condition(_is_bool, _operands),
+    "address": Condition(_is_address, _address),
+    "name": Condition(_is_names, _name),
+}

@@ -1,0 +1,136 @@
+"""The words of a shell command: quotes, backslashes and variables with one known value resolved, the rest left as HOLE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sandboxmcp.policy.facts import HOLE, SPREAD, Word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MOST_WORDS = 10_000
+_MOST_BRACES = 64
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL)
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_SPREADING = re.compile(r"\$\{?(?:[@*]|!?\w+\[[@*]\])")
+_PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_FOUND = re.compile(r"\A[$`(\s]*(?:which|command\s+-[vp]|type\s+-[pP]|echo|printf)\s+([\w./+-]+)[\s)`]*\Z")
+
+Variables = Mapping[str, str]
+
+
+def words_of(nodes: Sequence[Node], source: bytes, variables: Variables) -> list[Word]:
+    """The words that `nodes` become when they run; one node may become several words."""
+    words: list[Word] = []
+    end = -1
+    for node in nodes[:_MOST_WORDS]:
+        text = text_of(node, source, variables)
+        glued = source[end : node.start_byte] == b"\\\n"
+        end = node.end_byte
+        line = node.start_point[0] + 1
+        if glued and words:
+            words[-1] = Word(words[-1].text + text, words[-1].line)
+        elif node.type in {"simple_expansion", "expansion"} and HOLE not in text:
+            words += [Word(part, line) for part in text.split()]
+        else:
+            words += [Word(part, line) for part in _braces(node, text)]
+    return words
+
+
+def text_of(node: Node, source: bytes, variables: Variables) -> str:
+    """What a word becomes, as one text."""
+    match node.type:
+        case "raw_string":
+            return _raw(node, source)[1:-1]
+        case "ansi_c_string":
+            return _ANSI.sub(_ansi_escape, _raw(node, source)[2:-1])
+        case "string":
+            return _pieces(node, source, variables, 1, quoted=True)
+        case "translated_string":
+            return "".join(text_of(child, source, variables) for child in node.named_children)
+        case "concatenation":
+            return _pieces(node, source, variables, 0, quoted=False)
+        case "simple_expansion" | "expansion":
+            return _expanded(_raw(node, source), variables)
+        case "command_substitution":
+            return _substituted(_raw(node, source))
+        case "process_substitution":
+            return "/dev/fd/63"
+        case "arithmetic_expansion" | "brace_expression":
+            return HOLE
+        case _:
+            return re.sub(r"\\(\n|(.))", r"\2", _raw(node, source), flags=re.DOTALL)
+
+
+def body_of(node: Node, source: bytes, variables: Variables, *, quoted: bool) -> str:
+    """The text of a heredoc; with a quoted delimiter nothing in it is expanded."""
+    return _raw(node, source) if quoted else _pieces(node, source, variables, 0, quoted=True)
+
+
+def _raw(node: Node, source: bytes) -> str:
+    return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _pieces(node: Node, source: bytes, variables: Variables, border: int, *, quoted: bool) -> str:
+    """Children resolved, and the text between them, which has no node of its own."""
+    at, end = node.start_byte + border, node.end_byte - border
+    pieces: list[str] = []
+    for child in node.children:
+        if child.type in {'"', "string_content", "heredoc_content"}:
+            continue
+        pieces.append(_plain(source[at : child.start_byte], quoted=quoted))
+        pieces.append(text_of(child, source, variables))
+        at = child.end_byte
+    pieces.append(_plain(source[at : max(at, end)], quoted=quoted))
+    return "".join(pieces)
+
+
+def _plain(text: bytes, *, quoted: bool) -> str:
+    escapes = r"\\(\n|([$`\"\\]))" if quoted else r"\\(\n|(.))"
+    return re.sub(escapes, lambda match: match[2] or "", text.decode("utf-8", "replace"), flags=re.DOTALL)
+
+
+def _expanded(raw: str, variables: Variables) -> str:
+    """A variable's one known value. Blanks before `$` belong to the text around it: the grammar takes them in."""
+    bare = raw.lstrip()
+    blanks = raw[: len(raw) - len(bare)]
+    if _SPREADING.match(bare):
+        return blanks + SPREAD
+    plain = _PLAIN.fullmatch(bare)
+    return blanks + (variables.get(plain[1], HOLE) if plain else HOLE)
+
+
+def _substituted(raw: str) -> str:
+    """`$(which curl)` is curl; everything else is known only at run time."""
+    found = _FOUND.match(raw)
+    return found[1] if found else HOLE
+
+
+def _ansi_escape(match: re.Match[str]) -> str:
+    hexadecimal = match[1] or match[2] or match[3]
+    if hexadecimal or match[4]:
+        code = int(hexadecimal, 16) if hexadecimal else int(match[4], 8)
+        return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else ""
+    return chr(ord(match[5]) & 31) if match[5] else _ESCAPES.get(match[6], match[6])
+
+
+def _braces(node: Node, text: str) -> list[str]:
+    quoted = node.type not in {"word", "concatenation"} or any(child.type.endswith("string") for child in node.children)
+    return [text] if quoted else spread_braces(text)
+
+
+def spread_braces(text: str) -> list[str]:
+    """`{a,b}` becomes two words; beyond some number of words the rest stays as it is."""
+    done: list[str] = []
+    waiting = [text]
+    while waiting and len(done) + len(waiting) < _MOST_BRACES:
+        match = _BRACES.search(current := waiting.pop(0))
+        if match is None:
+            done.append(current)
+        else:
+            waiting[:0] = [current[: match.start()] + part + current[match.end() :] for part in match[1].split(",")]
+    return done + waiting
