@@ -16,6 +16,9 @@ LINE_TOKENS = 80
 
 Numbered = tuple[int, str]
 
+ERROR_WORDS = "error errors failed failure fatal panic exception traceback critical denied refused abort cannot timeout killed"
+"""A query that finds most of them in an index."""
+
 _ERROR = re.compile(
     r"\b(?:error|errors|fail|failed|failure|fatal|panic|panicked|exception|traceback|critical|denied|refused|segfault|"
     r"undefined|unhandled|abort|aborted|cannot|conflict|oom|killed|timed out|timeout|not found|no such file)\b|"

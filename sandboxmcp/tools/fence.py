@@ -1,8 +1,7 @@
 """Captured text is data: shown so that it cannot be taken for a line of ours.
 
 Every captured line is shown behind a mark, `| ` or `12| ` with its number, and no line of ours starts with a bar or with
-digits and a bar. What could break out of its line (control characters, other line ends, direction overrides) is taken
-out first. This does not protect a model that obeys instructions inside data; it lets the model see that they are data.
+digits and a bar. This does not protect a model that obeys instructions inside data; it lets the model see that they are data.
 """
 
 from __future__ import annotations
@@ -10,20 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from sandboxmcp.core.text import neutral
+
 MARK = "| "
 LABEL_LENGTH = 80
 """Characters of a label that are shown and stored; handles, not labels, are what is unique."""
 
-_BREAKS_OUT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BLANKS = re.compile(r"\s+")
 
 
 def harmless(line: str) -> str:
-    """One line without control characters (tabs stay), line ends of any alphabet, direction marks and lone surrogates."""
-    if line.isascii() and line.isprintable():
-        return line
-    return _LONE_SURROGATE.sub("\ufffd", _BREAKS_OUT.sub("", line))
+    """One line as `core.text.neutral` leaves it, whatever it was; text from the store is so already, paths and queries are not."""
+    return line if line.isascii() and line.isprintable() else neutral(line).replace("\n", " ")
 
 
 def fenced(lines: Iterable[str]) -> list[str]:

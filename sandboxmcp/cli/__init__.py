@@ -1,0 +1,1 @@
+"""The `sandboxmcp` command: one module per command group, heavy imports only inside commands."""

@@ -1,0 +1,46 @@
+"""`sandboxmcp doctor | stats | version`."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version as installed_version
+
+import typer
+
+from sandboxmcp.cli.commands import command, show, use
+from sandboxmcp.core.settings import Settings
+
+_EXIT_CODES = {"sqlite": 5, "store": 5, "policy": 6}
+_NO_SANDBOX = 4
+
+
+def add_to(group: typer.Typer) -> None:
+    """Register the commands."""
+
+    @command(group, "doctor")
+    def doctor(settings: Settings, as_json: bool) -> int:
+        """Check sandbox, runtimes, store and policy; every failure comes with its fix."""
+        from sandboxmcp.tools.admin import doctor as examine
+
+        reply = use(settings, examine)
+        if as_json:
+            show(reply, as_json)
+        else:
+            print(reply.text)
+        failed = [check["name"] for check in reply.structured["checks"] if not check["ok"]]
+        return _EXIT_CODES.get(failed[0], _NO_SANDBOX) if failed else 0
+
+    @command(group, "stats")
+    def stats(settings: Settings, as_json: bool) -> int:
+        """Calls, bytes captured and bytes returned, per tool."""
+        from sandboxmcp.tools.admin import stats as count
+
+        show(use(settings, count), as_json)
+        return 0
+
+    @command(group, "version")
+    def version(settings: Settings, as_json: bool) -> int:
+        """Print the version."""
+        number = installed_version("sandboxmcp")
+        print(json.dumps({"ok": True, "version": number}) if as_json else number)
+        return 0

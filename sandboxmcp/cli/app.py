@@ -1,0 +1,59 @@
+"""The command line as a whole: its groups, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from sandboxmcp.cli import admin, knowledge, policy, run, serve
+from sandboxmcp.core.errors import SandboxmcpError
+
+_HELP = """Run code for AI agents in a sandbox without network; store, index and search what it prints.
+
+Exit codes: 0 ok, 1 the script failed, 2 usage, 3 denied by policy, 4 no sandbox, 5 store, 6 a policy pack is broken.
+"""
+
+_USAGE = 2
+_INTERRUPTED = 130
+
+
+def _application() -> typer.Typer:
+    group = typer.Typer(name="sandboxmcp", help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    for module in (serve, run, knowledge, admin, policy):
+        module.add_to(group)
+    return group
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code."""
+    as_json = "--json" in arguments
+    try:
+        code: Any = _application()(list(arguments), standalone_mode=False)
+    except SandboxmcpError as error:
+        return _told(str(error), error.exit_code, as_json)
+    except typer.Abort:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return _told(error.format_message(), _USAGE, as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _told(message: str, exit_code: int, as_json: bool) -> int:
+    """One line on stderr, and with --json one document on stdout. No message: the help was printed instead."""
+    if as_json:
+        print(json.dumps({"ok": False, "error": message, "exit_code": exit_code}, ensure_ascii=False))
+    elif message.startswith("Usage:") or ("\n" in message.strip() and "Usage" in message[:200]):
+        print(message, file=sys.stderr)
+        return exit_code
+    print("sandboxmcp: " + " ".join(message.split()), file=sys.stderr)
+    return exit_code

@@ -1,0 +1,74 @@
+"""How a function becomes a command: every setting is a flag of it, `--json` too, and its answer is printed one way."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import typer
+
+from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer
+
+Body = Callable[..., int]
+_PANEL = "Settings"
+
+
+def command(group: typer.Typer, name: str) -> Callable[[Body], Body]:
+    """Register a function `(settings, as_json, …) -> exit code`: the first two come from flags, the rest is as typer reads it."""
+
+    def register(body: Body) -> Body:
+        @wraps(body)
+        def run(**given: Any) -> int:
+            flags = {key.name: given.pop(_parameter(key)) for key in KEYS}
+            return body(load_settings(flags), given.pop("as_json"), **given)
+
+        own = [one for one in inspect.signature(body, eval_str=True).parameters.values() if one.name not in ("settings", "as_json")]
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, _json_flag(), *map(_flag, KEYS))]
+        run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        group.command(name)(run)
+        return body
+
+    return register
+
+
+def _parameter(key: Key) -> str:
+    return "setting_" + key.name.replace(".", "_")
+
+
+def _flag(key: Key) -> inspect.Parameter:
+    flag = "--" + key.name.replace("_", "-").replace(".", "-")
+    option = typer.Option(None, flag, help=key.doc, metavar="VALUE", rich_help_panel=_PANEL, show_default=False)
+    return inspect.Parameter(_parameter(key), inspect.Parameter.KEYWORD_ONLY, default=option, annotation=str | None)
+
+
+def _json_flag() -> inspect.Parameter:
+    option = typer.Option(False, "--json", help="One JSON document on standard output, also for errors.", show_default=False)
+    return inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=option, annotation=bool)
+
+
+def show(reply: Answer, as_json: bool) -> None:
+    """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line."""
+    if as_json:
+        print(json.dumps({"ok": not reply.is_error, **reply.structured, "text": reply.text}, ensure_ascii=False))
+    elif reply.is_error:
+        print(" ".join(reply.text.split("\n")), file=sys.stderr)
+    else:
+        print(reply.text)
+
+
+def use(settings: Settings, tool: Callable[..., Answer], **arguments: Any) -> Answer:
+    """Run one blocking tool on parts of its own, which are closed again."""
+    import anyio
+
+    services = Services(settings)
+    try:
+        return tool(services, **arguments)
+    finally:
+        anyio.run(services.close)

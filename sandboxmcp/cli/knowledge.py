@@ -1,0 +1,92 @@
+"""`sandboxmcp search | index | read | sources`: what is stored, from the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from sandboxmcp.cli.commands import command, show, use
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.tools.answer import Answer
+
+_Budget = Annotated[int | None, typer.Option("--budget", help="Tokens of the answer; default 2,000.", show_default=False)]
+_Source = Annotated[str | None, typer.Option(help="Only sources whose label contains this.", show_default=False)]
+
+
+def add_to(group: typer.Typer) -> None:
+    """Register the commands."""
+
+    @command(group, "search")
+    def search(
+        settings: Settings,
+        as_json: bool,
+        queries: Annotated[list[str], typer.Argument(help="One or more questions.", show_default=False)],
+        source: _Source = None,
+        kind: Annotated[str | None, typer.Option(help="code, prose, log or data.", show_default=False)] = None,
+        limit: Annotated[int | None, typer.Option(help="At most this many passages per query.", show_default=False)] = None,
+        sort: Annotated[str, typer.Option(help="relevance or recent.")] = "relevance",
+        scope: Annotated[str, typer.Option(help="project or all.")] = "project",
+        budget: _Budget = None,
+    ) -> int:
+        """Search everything stored and cite the passages as handle:first-last."""
+        given = {"queries": queries, "source": source, "kind": kind, "limit": limit, "sort": sort, "scope": scope}
+        return _tell("ctx_search", "knowledge", "search", settings, as_json, given, budget)
+
+    @command(group, "index")
+    def index(
+        settings: Settings,
+        as_json: bool,
+        path: Annotated[str, typer.Argument(help="A file, a folder, a glob, or - for standard input.", show_default=False)],
+        source: Annotated[str | None, typer.Option(help="The label; default: the path.", show_default=False)] = None,
+        include: Annotated[list[str] | None, typer.Option(help="Only files that match; repeatable.")] = None,
+        exclude: Annotated[list[str] | None, typer.Option(help="No files that match; repeatable.")] = None,
+        max_files: Annotated[int, typer.Option(help="At most this many files.")] = 2_000,
+        budget: _Budget = None,
+    ) -> int:
+        """Store texts for search; folders are read as git would see them."""
+        what = {"content": sys.stdin.buffer.read().decode("utf-8", "replace")} if path == "-" else {"path": path}
+        given = {**what, "source": source, "include": include, "exclude": exclude, "max_files": max_files}
+        return _tell("ctx_index", "indexing", "index", settings, as_json, given, budget)
+
+    @command(group, "read")
+    def read(
+        settings: Settings,
+        as_json: bool,
+        handle: Annotated[str, typer.Argument(help="A handle or a citation such as HANDLE:98-102.", show_default=False)],
+        from_line: Annotated[int | None, typer.Option("--from", help="First line.", show_default=False)] = None,
+        to_line: Annotated[int | None, typer.Option("--to", help="Last line.", show_default=False)] = None,
+        around: Annotated[str | None, typer.Option(help="A citation, shown with its surroundings.", show_default=False)] = None,
+        grep: Annotated[str | None, typer.Option(help="Only lines that hold this text.", show_default=False)] = None,
+        cursor: Annotated[str | None, typer.Option(help="Where the page before ended.", show_default=False)] = None,
+        budget: _Budget = None,
+    ) -> int:
+        """Show a stored text, page by page."""
+        given = {"handle": handle, "from_line": from_line, "to_line": to_line, "around": around, "grep": grep, "cursor": cursor}
+        return _tell("ctx_read", "reading", "read", settings, as_json, given, budget)
+
+    @command(group, "sources")
+    def sources(
+        settings: Settings,
+        as_json: bool,
+        source: _Source = None,
+        forget: Annotated[str | None, typer.Option(help="Forget this handle.", show_default=False)] = None,
+        budget: _Budget = None,
+    ) -> int:
+        """List what is stored in this project, newest first, or forget one source."""
+        given = {"action": "forget" if forget else "list", "source": None if forget else source, "handle": forget}
+        return _tell("ctx_sources", "knowledge", "sources", settings, as_json, given, budget)
+
+
+def _tell(tool: str, module: str, name: str, settings: Settings, as_json: bool, given: dict[str, Any], budget: int | None) -> int:
+    """Check the arguments as the server would, run the tool, print the answer."""
+    from importlib import import_module
+
+    from sandboxmcp.server.arguments import checked_arguments
+
+    checked = checked_arguments(tool, given)
+    checked["budget_tokens"] = settings["budget_tokens"] if budget is None else budget
+    reply: Answer = use(settings, getattr(import_module(f"sandboxmcp.tools.{module}"), name), **checked)
+    show(reply, as_json)
+    return 0

@@ -1,0 +1,71 @@
+"""`sandboxmcp run`: one script from the terminal, the way an agent would run it."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sandboxmcp.cli.commands import command, show
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer
+
+_SUFFIXES = {".py": "python", ".sh": "shell", ".bash": "shell"}
+_EXIT_CODES = {"ok": 0, "denied": 3}
+
+
+def add_to(group: typer.Typer) -> None:
+    """Register the command."""
+
+    @command(group, "run")
+    def run(
+        settings: Settings,
+        as_json: bool,
+        file: Annotated[str | None, typer.Argument(help="A script, or - for standard input.", show_default=False)] = None,
+        code: Annotated[str | None, typer.Option("-c", "--code", help="The script itself.", show_default=False)] = None,
+        lang: Annotated[str | None, typer.Option(help="python or shell; default: by the file's ending, else python.")] = None,
+        query: Annotated[
+            list[str] | None, typer.Option("-q", "--query", help="What to look for in the output; repeatable.")
+        ] = None,
+        timeout: Annotated[float | None, typer.Option(help="Seconds until it is stopped; default 120.")] = None,
+        budget: Annotated[int | None, typer.Option(help="Tokens of the answer; default 2,000.")] = None,
+    ) -> int:
+        """Run a script in the sandbox and show what an agent would see of its output."""
+        if (file is None) == (code is None):
+            raise UsageError("run wants either a FILE (- for standard input) or -c CODE")
+        language = lang or _SUFFIXES.get(Path(file or "").suffix, "python")
+        text = code if code is not None else _read(file or "")
+        reply = _run(Services(settings), text, language=language, queries=query or [], timeout_s=timeout, budget_tokens=budget)
+        show(reply, as_json)
+        return _EXIT_CODES.get(str(reply.structured["status"]), 1)
+
+
+def _read(file: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text") from None
+
+
+def _run(services: Services, code: str, **arguments: Any) -> Answer:
+    import anyio
+
+    from sandboxmcp.tools.execution import execute
+
+    async def run_and_close() -> Answer:
+        try:
+            return await execute(services, code, **arguments)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await services.close()
+
+    return anyio.run(partial(run_and_close))

@@ -1,0 +1,1 @@
+"""The tools as an MCP server. With `gateway` the only place that imports the SDK."""

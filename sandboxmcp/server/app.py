@@ -1,0 +1,80 @@
+"""One factory for the MCP server: unconnected, low-level, schemas verbatim. Whoever calls it connects it to a transport."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from importlib.metadata import version
+from typing import Any
+
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.server.arguments import checked_arguments
+from sandboxmcp.server.calls import CALLS
+from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer, failure
+
+_log = logging.getLogger("sandboxmcp")
+Context = ServerRequestContext[Any]
+
+
+def make_server(services: Services) -> Server[Any]:
+    """A server whose tools use `services`; both protocol eras. The caller closes the services."""
+
+    async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=_listed())
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return _result(await _answered(services, context, params.name, dict(params.arguments or {})))
+
+    return Server(
+        "sandboxmcp",
+        version=version("sandboxmcp"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _listed() -> list[types.Tool]:
+    return [types.Tool(name=name, description=description, input_schema=schema) for name, (description, schema) in TOOLS.items()]
+
+
+async def _answered(services: Services, context: Context, tool: str, arguments: dict[str, Any]) -> Answer:
+    """The tool's answer, or its failure as one. Cancellation passes through; a bug of ours is logged and told without details."""
+
+    async def progress(done: int, total: int, label: str) -> None:
+        await context.session.report_progress(done, total, label)
+
+    try:
+        checked = checked_arguments(tool, arguments)
+        reply = await CALLS[tool](services, checked, progress)
+    except SandboxmcpError as error:
+        return failure(error, services.settings["budget_tokens"])
+    except Exception:
+        _log.exception("%s failed", tool if tool in TOOLS else "an unknown tool")
+        return failure(SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details."))
+    await anyio.to_thread.run_sync(_count, services, tool, reply)
+    return reply
+
+
+def _count(services: Services, tool: str, reply: Answer) -> None:
+    """For ctx_stats; an answer is not lost because it could not be counted."""
+    try:
+        services.store.add_usage(tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
+    except SandboxmcpError as error:
+        _log.warning("%s was not counted: %s", tool, error)
+
+
+def _result(reply: Answer) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=reply.text)]
+    content += [
+        types.ImageContent(type="image", data=base64.b64encode(picture.data).decode(), mime_type=picture.mime)
+        for picture in reply.pictures
+    ]
+    return types.CallToolResult(content=content, structured_content=dict(reply.structured), is_error=reply.is_error)

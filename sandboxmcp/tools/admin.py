@@ -1,0 +1,74 @@
+"""The administration toolset: `ctx_stats` and `ctx_doctor`. Blocking."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Sequence
+
+from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.sandbox.probe import Check, probe_sandbox
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer, answer
+from sandboxmcp.tools.fence import one_line
+
+_RUNTIMES = {"python": sys.executable, "shell": "bash"}
+
+
+def stats(services: Services) -> Answer:
+    """Calls, bytes captured and bytes returned per tool: what was captured and not returned was kept out of the context."""
+    rows = services.store.usage()
+    lines = [f"{row.tool}: {row.calls} calls, {row.bytes_captured} B captured, {row.bytes_returned} B returned" for row in rows]
+    captured, returned = sum(row.bytes_captured for row in rows), sum(row.bytes_returned for row in rows)
+    kept_out = sum(max(row.bytes_captured - row.bytes_returned, 0) for row in rows)
+    lines.append(f"all: {captured} B captured, {returned} B returned, {kept_out} B kept out" if rows else "no calls yet")
+    facts = {
+        row.tool: {"calls": row.calls, "captured_bytes": row.bytes_captured, "returned_bytes": row.bytes_returned} for row in rows
+    }
+    return answer(lines, services.settings["budget_tokens"], {"tools": facts, "kept_out_bytes": kept_out})
+
+
+def doctor(services: Services) -> Answer:
+    """Every check with its result, and for each failure the exact fix. An error result when one fails."""
+    checks = [*probe_sandbox(services.settings), *_runtimes(), _sqlite(), _tried("store", lambda: str(_open_store(services)))]
+    checks.append(_tried("policy", lambda: f"{len(services.engine.packs)} packs load"))
+    lines = [line for check in checks for line in _told(check)]
+    facts = [{"name": check.name, "ok": check.ok, "detail": check.detail, "fix": check.fix} for check in checks]
+    healthy = all(check.ok for check in checks)
+    lines.append("all well" if healthy else "not well: see the fixes above")
+    return answer(lines, services.settings["budget_tokens"], {"ok": healthy, "checks": facts}, is_error=not healthy)
+
+
+def _told(check: Check) -> Sequence[str]:
+    line = f"{'ok' if check.ok else 'FAILED'} {check.name}: {one_line(check.detail, 300)}"
+    return [line] if check.ok or not check.fix else [line, f"  fix: {one_line(check.fix, 600)}"]
+
+
+def _runtimes() -> list[Check]:
+    return [
+        Check(f"runtime {language}", found is not None, found or "not found", "" if found else f"Install {program}.")
+        for language, program in _RUNTIMES.items()
+        for found in [shutil.which(program)]
+    ]
+
+
+def _sqlite() -> Check:
+    """FTS5 and its trigram tokenizer, by using them."""
+    try:
+        with sqlite3.connect(":memory:") as database:
+            database.execute("CREATE VIRTUAL TABLE probe USING fts5(text, tokenize = 'trigram')")
+    except sqlite3.Error as error:
+        return Check("sqlite", False, f"{sqlite3.sqlite_version}: {error}", "Use a Python whose SQLite is 3.34 or newer with FTS5.")
+    return Check("sqlite", True, f"{sqlite3.sqlite_version} with FTS5 and trigram", "")
+
+
+def _open_store(services: Services) -> object:
+    return services.store and services.settings.data_dir
+
+
+def _tried(name: str, attempt: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, attempt(), "")
+    except SandboxmcpError as error:
+        return Check(name, False, error.what, error.fix)

@@ -1,0 +1,194 @@
+"""The execution toolset: `ctx_batch_execute` and `ctx_execute`."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+import anyio.to_thread
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import NewSource, Scope, Script, Source
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer, Picture, answer
+from sandboxmcp.tools.budget import checked_budget
+from sandboxmcp.tools.fence import clean_label
+from sandboxmcp.tools.items import Found, Item
+from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
+from sandboxmcp.tools.passages import Section
+from sandboxmcp.tools.receipt import receipt, row
+from sandboxmcp.tools.remember import with_error_lines
+from sandboxmcp.tools.running import Job, Progress, no_progress, run_job
+
+_MOST_AT_ONCE = 8
+_PICTURE_BYTES = 1 << 20
+"""Larger images are not sent inline; their handle is in the answer all the same."""
+_TERMS = 20
+
+
+async def batch_execute(
+    services: Services,
+    commands: Sequence[str | Mapping[str, Any]],
+    *,
+    queries: Sequence[str] = (),
+    intent: str | None = None,
+    concurrency: int | None = None,
+    timeout_s: float | None = None,
+    query_scope: str = "batch",
+    stop_on_error: bool = False,
+    images: bool = False,
+    budget_tokens: int | None = None,
+    progress: Progress = no_progress,
+) -> Answer:
+    """Run the scripts, each fresh, and answer the queries from what they printed.
+
+    A command is a shell command or `{label?, command | code, language?, timeout_s?}`.
+
+    Raises:
+        UsageError: nothing runs when an argument is wrong.
+        SandboxUnavailable, BrokenPack, StoreError: nothing could run or be kept.
+    """
+    budget = _budget(services, budget_tokens)
+    if not commands:
+        raise UsageError("commands is empty", 'Give at least one, such as ["ls -la"].')
+    scripts = await anyio.to_thread.run_sync(_commands, services, commands, timeout_s)
+    job = Job(
+        scripts,
+        tuple(script.label for script in scripts),
+        tuple(f"batch:{script.label}" for script in scripts),
+        "batch",
+        batch=uuid.uuid4().hex[:12],
+        concurrency=_concurrency(services, concurrency),
+        stop_on_error=stop_on_error,
+    )
+    items = await run_job(services, job, progress)
+    asked = _asked(intent, queries)
+    return await anyio.to_thread.run_sync(_answer, services, job, items, asked, query_scope == "all", images, budget)
+
+
+async def execute(
+    services: Services,
+    code: str,
+    *,
+    language: str = "python",
+    intent: str | None = None,
+    queries: Sequence[str] = (),
+    timeout_s: float | None = None,
+    images: bool = False,
+    budget_tokens: int | None = None,
+    progress: Progress = no_progress,
+) -> Answer:
+    """Run one script, fresh. Raises as `batch_execute` does."""
+    budget = _budget(services, budget_tokens)
+    script = await anyio.to_thread.run_sync(_script, services, "", code, language, timeout_s)
+    job = Job((script,), ("",), (f"execute:{language}",), "execute", batch=uuid.uuid4().hex[:12])
+    items = await run_job(services, job, progress)
+    return await anyio.to_thread.run_sync(_answer, services, job, items, _asked(intent, queries), False, images, budget)
+
+
+def _budget(services: Services, budget_tokens: int | None) -> int:
+    return checked_budget(services.settings["budget_tokens"] if budget_tokens is None else budget_tokens)
+
+
+def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
+    """The questions, each once; the intent is one of them."""
+    return list(dict.fromkeys(text.strip() for text in (intent or "", *queries) if text.strip()))
+
+
+def _concurrency(services: Services, asked: int | None) -> int:
+    chosen = asked or services.settings["concurrency"] or os.cpu_count() or 1
+    if not 1 <= chosen <= _MOST_AT_ONCE and asked is not None:
+        raise UsageError(f"concurrency is {asked}", f"It wants 1 to {_MOST_AT_ONCE}.")
+    return int(min(chosen, _MOST_AT_ONCE))
+
+
+def _commands(services: Services, commands: Sequence[str | Mapping[str, Any]], timeout_s: float | None) -> tuple[Script, ...]:
+    """Blocking: the first look at the languages imports what runs them."""
+    return tuple(_command(services, one, number, timeout_s) for number, one in enumerate(commands, 1))
+
+
+def _command(services: Services, one: str | Mapping[str, Any], number: int, timeout_s: float | None) -> Script:
+    fields: Mapping[str, Any] = {"command": one} if isinstance(one, str) else one
+    code = fields.get("command", fields.get("code"))
+    if not isinstance(code, str) or ("command" in fields and "code" in fields):
+        raise UsageError(f"commands[{number - 1}] wants either `command` or `code`")
+    label = clean_label(fields.get("label", ""), f"#{number}")
+    language = fields.get("language", "shell")
+    return _script(services, label, code, language, fields.get("timeout_s", timeout_s))
+
+
+def _script(services: Services, label: str, code: str, language: str, timeout_s: float | None) -> Script:
+    where = f"{label}: " if label else ""
+    known = services.runner.languages()
+    if language not in known:
+        near = get_close_matches(language, known, 1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        raise UsageError(f"{where}unknown language {language[:40]!r}", f"{hint}Known: {', '.join(known)}.")
+    if "\0" in code:
+        raise UsageError(f"{where}the code holds a NUL byte, which no interpreter accepts", "Take it out or write it as \\0.")
+    if not code.strip():
+        raise UsageError(f"{where}the code is empty", "Give a script that prints what you want to know.")
+    seconds = services.settings["timeout_s"] if timeout_s is None else timeout_s
+    if not 0 < seconds <= 86_400:
+        raise UsageError(f"{where}timeout_s is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
+    return Script(label, language, code, float(seconds))
+
+
+def _answer(
+    services: Services, job: Job, items: list[Item], asked: list[str], everywhere: bool, images: bool, budget: int
+) -> Answer:
+    """Blocking: searches, lays out, and adds the facts."""
+    store = services.store
+    full_list = _store_receipts(services, items) if must_condense(items, budget) else None
+    scope = Scope(services.project) if everywhere else Scope(services.project, batch=job.batch)
+    needless = not everywhere and full_list is None and all_whole(items, budget)
+    found = [] if needless else [Found(query, tuple(store.search(query, scope))) for query in asked]
+    if not any(one.hits for one in found):
+        items = [replace(item, stdout=with_error_lines(services, item.stdout)) if item.stdout else item for item in items]
+    long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
+    terms = store.terms(long, limit=_TERMS) if long else []
+    laid = lay_out(items, found, terms, budget, full_list)
+    return answer(
+        laid.lines,
+        budget,
+        _facts(job, items, found, laid.sections, full_list),
+        is_error=all(item.outcome.status == "denied" for item in items),
+        pictures=_pictures(services, items) if images else (),
+        captured_bytes=sum(stream.source.total_bytes for item in items for stream in item.streams),
+    )
+
+
+def _store_receipts(services: Services, items: Sequence[Item]) -> Source:
+    text = "\n".join(receipt(item, whole=False) for item in items)
+    new = NewSource("batch receipts", "batch", services.project, services.session, kind="log")
+    return services.store.add(new, text)
+
+
+def _facts(
+    job: Job, items: Sequence[Item], found: Sequence[Found], sections: Sequence[Section], full_list: Source | None
+) -> dict[str, Any]:
+    """Handles, sizes and citations; none of the text."""
+    rows = [row(item) for item in items]
+    facts: dict[str, Any] = {"items": rows} if job.origin == "batch" else {k: v for k, v in rows[0].items() if k != "label"}
+    if found:
+        facts["queries"] = [
+            {"query": one.query, "hits": list(part.cited), "more": part.more} for one, part in zip(found, sections, strict=True)
+        ]
+    if full_list is not None:
+        facts["receipts"] = full_list.handle
+    return facts
+
+
+def _pictures(services: Services, items: Sequence[Item]) -> tuple[Picture, ...]:
+    """The images that the scripts displayed, up to 1 MiB in all."""
+    pictures: list[Picture] = []
+    room = _PICTURE_BYTES
+    for artifact in (artifact for item in items for artifact in item.artifacts):
+        if artifact.mime.startswith("image/") and artifact.mime != "image/svg+xml" and artifact.bytes <= room:
+            room -= artifact.bytes
+            pictures.append(Picture(b"".join(services.store.raw(artifact.handle)), artifact.mime))
+    return tuple(pictures)

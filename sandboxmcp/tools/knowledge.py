@@ -1,0 +1,128 @@
+"""The knowledge toolset: `ctx_search` and `ctx_sources`. (`ctx_index` and `ctx_read` have modules of their own.) Blocking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import ContentKind, Scope, Source
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer, answer
+from sandboxmcp.tools.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
+from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.items import Found
+from sandboxmcp.tools.passages import Section, section, wanted
+
+_LISTED = 1_000
+"""Sources that a list looks at; more are counted."""
+
+
+def search(
+    services: Services,
+    queries: Sequence[str],
+    *,
+    source: str | None = None,
+    kind: ContentKind | None = None,
+    limit: int | None = None,
+    sort: str = "relevance",
+    scope: str = "project",
+    budget_tokens: int,
+) -> Answer:
+    """The best passages for each query; queries share the budget fairly.
+
+    Raises:
+        UsageError: no query. StoreError.
+    """
+    checked_budget(budget_tokens)
+    asked = [text.strip() for text in queries if text.strip()]
+    if not asked:
+        raise UsageError("queries is empty", "Give at least one with a word in it.")
+    where = _scope(services, scope, source, kind)
+    order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
+    found = [Found(query, tuple(services.store.search(query, where, sort=order))) for query in asked]
+    sections = _share(found, limit, budget_tokens)
+    lines = [line for part in sections for line in part.lines]
+    return answer(lines, budget_tokens, {"queries": _facts(found, sections)})
+
+
+def _scope(services: Services, scope: str, source: str | None, kind: ContentKind | None) -> Scope:
+    project = None if scope == "all" else services.project
+    session = services.session if scope == "session" else None
+    return Scope(project, session=session, source=source or None, kind=kind)
+
+
+def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> list[Section]:
+    shares = fair_shares([wanted(one, limit) for one in found], budget_tokens)
+    spare = budget_tokens - sum(shares)
+    sections: list[Section] = []
+    known: set[str] = set()
+    shown: set[str] = set()
+    for one, share in zip(found, shares, strict=True):
+        part = section(one, share + spare, titled=len(found) > 1, known=known, limit=limit, shown=shown)
+        spare = share + spare - total_cost(part.lines)
+        shown.update(part.cited)
+        sections.append(part)
+    return sections
+
+
+def _facts(found: Sequence[Found], sections: Sequence[Section]) -> list[dict[str, Any]]:
+    return [
+        {"query": one.query, "hits": list(part.cited), "more": len(one.hits) - len(part.cited)}
+        for one, part in zip(found, sections, strict=True)
+    ]
+
+
+def sources(
+    services: Services, *, action: str = "list", source: str | None = None, handle: str | None = None, budget_tokens: int
+) -> Answer:
+    """What is stored in this project, newest first; or forget one handle, or every source whose label has `source` in it.
+
+    Raises:
+        UsageError: nothing to forget is named, or the handle is unknown. StoreError.
+    """
+    checked_budget(budget_tokens)
+    if action == "forget":
+        return _forget(services, source, handle, budget_tokens)
+    listed = [services.store.get(handle)] if handle else _listed(services, source)
+    rows = [_row(one) for one in listed]
+    lines = first_fitting(rows, budget_tokens - cost("+1000 more, narrow with source"))
+    left = len(rows) - len(lines)
+    note = [f"+{left} more, narrow with source"] if left else []
+    return answer([*(lines or ["nothing stored"] * (not rows)), *note], budget_tokens, _list_facts(listed, len(lines)))
+
+
+def _listed(services: Services, source: str | None) -> list[Source]:
+    return services.store.sources(Scope(services.project, source=source or None), limit=_LISTED)
+
+
+def _forget(services: Services, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
+    if not source and not handle:
+        raise UsageError("nothing is named to forget", "Give a `handle`, or a `source` that labels contain.")
+    doomed = [services.store.get(handle)] if handle else _listed(services, source)
+    if not doomed:
+        raise UsageError(f"no source has {source!r} in its label", "See action=list.")
+    number = services.store.forget([one.handle for one in doomed], project=services.project)
+    return answer([f"forgot {number}: " + ", ".join(one.handle for one in doomed)], budget_tokens, {"forgotten": number})
+
+
+def _row(one: Source) -> str:
+    label = one_line(one.label, 80)
+    return f"{one.handle} {label}: {one.kind}, {one.bytes} B, {one.lines} lines, {_age(one.created_at)}, {one.hits} hits"
+
+
+def _age(created_at: float) -> str:
+    seconds = max(time.time() - created_at, 0)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} old"
+    return "new"
+
+
+def _list_facts(listed: Sequence[Source], shown: int) -> dict[str, Any]:
+    rows = [
+        {"handle": one.handle, "label": one.label, "kind": one.kind, "bytes": one.bytes, "lines": one.lines, "hits": one.hits}
+        for one in listed[:shown]
+    ]
+    return {"sources": rows, "more": len(listed) - shown}

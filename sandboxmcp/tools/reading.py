@@ -1,0 +1,113 @@
+"""`ctx_read`: a stored text verbatim, a page at a time; around a citation; or only the lines that hold a text. Blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Source
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer, answer
+from sandboxmcp.tools.budget import Page, checked_budget, cost, cut, total_cost
+from sandboxmcp.tools.fence import numbered, one_line
+from sandboxmcp.tools.paging import Cursor, Shown, page_around, page_from, parse_citation, parse_cursor
+
+_MATCHES = 2_000
+"""Matching lines that are fetched at a time; more are reached by the cursor."""
+_LINE_TOKENS = 200
+
+
+def read(
+    services: Services,
+    *,
+    handle: str | None = None,
+    from_line: int | None = None,
+    to_line: int | None = None,
+    around: str | None = None,
+    grep: str | None = None,
+    cursor: str | None = None,
+    budget_tokens: int,
+) -> Answer:
+    """Lines of one source, numbered from 1. `handle` may be a citation, which then gives the lines.
+
+    Raises:
+        UsageError: the handle, citation, cursor or range is not one that exists. StoreError.
+    """
+    checked_budget(budget_tokens)
+    cited = (0, 0)
+    if around:
+        named, *span = parse_citation(around)
+        handle, cited = handle or named, (span[0], span[1])
+    if not handle:
+        raise UsageError("ctx_read wants a `handle`", "Take it from a receipt, a citation or ctx_sources.")
+    if ":" in handle:
+        handle, first, last = parse_citation(handle)
+        from_line, to_line = from_line or first, to_line or last
+    source = services.store.get(handle)
+    if around:
+        return _around(services, source, *cited, budget_tokens)
+    start = parse_cursor(cursor) if cursor else Cursor(from_line or 1)
+    last = min(to_line or source.lines, source.lines)
+    _require(source, start.line, last)
+    if grep:
+        return _grep(services, source, grep, start.line, last, budget_tokens)
+    room = budget_tokens - cost(_title(source, source.lines, source.lines)) - cost(_next(Cursor(source.lines, 10**9)))
+    shown = page_from(lambda first, last: services.store.read_lines(source.handle, first, last), start, last, room)
+    return _page(source, shown, budget_tokens)
+
+
+def _require(source: Source, first: int, last: int) -> None:
+    if source.lines and not 1 <= first <= source.lines:
+        raise UsageError(f"{source.handle} has {source.lines} lines, so none numbered {first}", "Ask for lines within.")
+    if source.lines and last < first:
+        raise UsageError(f"lines {first} to {last} are none", "to_line must not be before from_line.")
+
+
+def _around(services: Services, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
+    _require(source, first, max(first, last))
+    room = budget_tokens - cost(_title(source, source.lines, source.lines)) - cost(_next(Cursor(source.lines, 10**9)))
+    fetch = lambda low, high: services.store.read_lines(source.handle, low, high)  # noqa: E731
+    return _page(source, page_around(fetch, first, min(max(first, last), source.lines), source.lines, room), budget_tokens)
+
+
+def _page(source: Source, shown: Shown, budget_tokens: int) -> Answer:
+    following = [_next(shown.following)] if shown.following else []
+    facts = {
+        "handle": source.handle,
+        "from_line": shown.first,
+        "to_line": shown.last,
+        "lines": source.lines,
+        "cursor": str(shown.following) if shown.following else None,
+    }
+    return answer([_title(source, shown.first, shown.last), *shown.lines, *following], budget_tokens, facts)
+
+
+def _title(source: Source, first: int, last: int) -> str:
+    return f"{source.handle}:{first}-{last} of {source.lines} {one_line(source.label, 60)}"
+
+
+def _next(cursor: Cursor) -> str:
+    return f"more: cursor={cursor}"
+
+
+def _grep(services: Services, source: Source, needle: str, first: int, last: int, budget_tokens: int) -> Answer:
+    matches = services.store.grep(source.handle, needle, first=first, last=last, limit=_MATCHES)
+    page = Page(budget_tokens - cost(_next(Cursor(source.lines))) - 1)
+    title = f'{source.handle}: lines with "{one_line(needle, 60)}"'
+    page.add_cut(title if matches else f"{title}: none")
+    shown = _add_matches(page, matches)
+    cursor = Cursor(matches[shown][0]) if shown < len(matches) else None
+    if cursor is None and len(matches) == _MATCHES:
+        cursor = Cursor(matches[-1][0] + 1)
+    facts = {"handle": source.handle, "lines": [number for number, _ in matches[:shown]], "cursor": str(cursor) if cursor else None}
+    return answer([*page.lines, *([_next(cursor)] if cursor else [])], budget_tokens, facts)
+
+
+def _add_matches(page: Page, matches: Sequence[tuple[int, str]]) -> int:
+    for done, line in enumerate(numbered(matches)):
+        short = cut(line, _LINE_TOKENS if not done else min(_LINE_TOKENS, page.room))
+        if not done and total_cost([short]) > page.room:
+            short = cut(line, page.room)
+        if not short or not page.add(short):
+            return done
+    return len(matches)

@@ -1,0 +1,65 @@
+"""From what a run left on disk to stored sources: every stream under its label, every artifact with a handle of its own."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from sandboxmcp.core.model import NewSource, Origin, Outcome, Scope, Source, StreamCapture
+from sandboxmcp.services import Services
+from sandboxmcp.tools.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines
+from sandboxmcp.tools.items import THRESHOLD, Item, Stream, short_stream
+
+_LINE_BYTES = 2_000
+"""More of one line is never shown in an extract."""
+
+
+def remember(services: Services, outcome: Outcome, *, label: str, source_label: str, origin: Origin, batch: str) -> Item:
+    """Store everything that the outcome captured (its files are taken away) and return what an answer needs of it.
+
+    `label` is how the answer names the item, `source_label` how the store does. Blocking; call it on a thread.
+
+    Raises:
+        StoreError: the store cannot take it; the capture files stay where they are.
+    """
+
+    def stored(stream: StreamCapture | None, suffix: str = "") -> Stream | None:
+        if stream is None or not stream.kept:
+            _remove(stream)
+            return None
+        new = NewSource(source_label + suffix, origin, services.project, services.session, batch=batch, total_bytes=stream.total)
+        return _stream(services, services.store.add(new, stream.path, consume=True))
+
+    artifacts = [
+        services.store.add(
+            NewSource(source_label, "artifact", services.project, services.session, batch=batch, mime=artifact.mime),
+            artifact.path,
+            consume=True,
+        )
+        for artifact in outcome.artifacts
+    ]
+    return Item(label, outcome, stored(outcome.stdout), stored(outcome.stderr, " stderr"), tuple(artifacts))
+
+
+def _stream(services: Services, source: Source) -> Stream:
+    store = services.store
+    if source.total_bytes <= THRESHOLD:
+        return short_stream(source, store.read_lines(source.handle, 1, max(source.lines, 1)))
+    head, tail = store.head_tail(source.handle, HEAD_LINES, TAIL_LINES, line_bytes=_LINE_BYTES)
+    after = source.lines - len(tail) + 1
+    return Stream(source, None, tuple(enumerate(head, 1)), (), tuple(enumerate(tail, after)))
+
+
+def with_error_lines(services: Services, stream: Stream) -> Stream:
+    """The stream with the lines of its index that look like errors, for an answer that no query narrows. Blocking."""
+    if stream.whole is not None:
+        return stream
+    hits = services.store.search(ERROR_WORDS, Scope(services.project, handles=(stream.source.handle,)))
+    rows = {number: line for hit in hits for number, line in enumerate(hit.text.split("\n"), hit.first_line)}
+    return replace(stream, errors=tuple(error_lines(sorted(rows.items()))))
+
+
+def _remove(stream: StreamCapture | None) -> None:
+    if stream is not None:
+        with suppress(FileNotFoundError):
+            stream.path.unlink()

@@ -1,0 +1,67 @@
+"""Which files of the host may be read for indexing: those under the project or an ingest root, symlinks resolved.
+
+The threat: code in the sandbox may write in the project folder, so any file there can turn into a symlink, a pipe or a
+device between a look and an open. So the file is opened first, without waiting and without a controlling terminal, and
+then asked where it really lies. Not covered: a hard link that the user made into the project.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.settings import Settings
+
+
+def allowed_roots(settings: Settings) -> tuple[Path, ...]:
+    """The project folder and the ingest roots, all resolved."""
+    project = settings.workspace
+    return tuple(Path(os.path.realpath(project / Path(root).expanduser())) for root in ("", *settings["ingest_roots"]))
+
+
+def is_inside(path: Path, roots: Sequence[Path]) -> bool:
+    """Does the path, symlinks resolved, lie in one of the folders?"""
+    real = Path(os.path.realpath(path))
+    return any(real == root or root in real.parents for root in roots)
+
+
+def require_inside(path: Path, roots: Sequence[Path]) -> None:
+    """Raises: UsageError naming the roots and the setting."""
+    if not is_inside(path, roots):
+        raise UsageError(
+            f"{path} lies outside the folders that may be read ({', '.join(map(str, roots))})",
+            "Add its folder to ingest_roots, or pass the text as `content`.",
+        )
+
+
+@contextmanager
+def opened(path: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """A path under which the very file that was checked can be read while the block lasts.
+
+    Raises:
+        UsageError: it is missing, unreadable, a folder, a pipe or a device, or lies outside the roots.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            what = "a folder" if stat.S_ISDIR(kind) else "a pipe, socket or device"
+            raise UsageError(f"{path} is {what}, not a file")
+        require_inside(_real_path(handle, path), roots)
+        yield Path(f"/dev/fd/{handle}")
+    finally:
+        os.close(handle)
+
+
+def _real_path(handle: int, path: Path) -> Path:
+    try:
+        return Path(os.readlink(f"/proc/self/fd/{handle}"))
+    except OSError:
+        return Path(os.path.realpath(path))

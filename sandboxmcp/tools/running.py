@@ -1,0 +1,131 @@
+"""Judge, run and remember any number of scripts, so many at a time; what a cancelled run had printed is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
+from sandboxmcp.services import Services
+from sandboxmcp.tools.items import Item
+from sandboxmcp.tools.remember import remember
+
+if TYPE_CHECKING:
+    from sandboxmcp.kernels.runner import RunSession
+
+Progress = Callable[[int, int, str], Awaitable[None]]
+"""Called as `(done, total, label)` after each item."""
+
+
+async def no_progress(done: int, total: int, label: str) -> None:
+    """For callers that show none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Scripts that run as one batch in one sandbox. `labels` are shown, `source_labels` stored; both one per script."""
+
+    scripts: tuple[Script, ...]
+    labels: tuple[str, ...]
+    source_labels: tuple[str, ...]
+    origin: Origin
+    batch: str
+    concurrency: int = 1
+    stop_on_error: bool = False
+
+
+async def run_job(services: Services, job: Job, progress: Progress = no_progress) -> list[Item]:
+    """Every script's item, in the order given. A refused script is an item too and does not stop the others.
+
+    Cancellation kills what runs, stores what it had printed, and goes on to the caller.
+
+    Raises:
+        SandboxUnavailable: there is no sandbox to run in. BrokenPack: no policy, so nothing runs. StoreError.
+    """
+    verdicts = await anyio.to_thread.run_sync(_judge_all, services, job.scripts)
+    run = _Run(services, job, progress)
+    async with AsyncExitStack() as stack:
+        if any(verdict.action == "allow" for verdict in verdicts):
+            runner = await anyio.to_thread.run_sync(lambda: services.runner)
+            run.session = await stack.enter_async_context(runner.session())
+        await run.all(verdicts)
+    return [run.items[index] for index in range(len(job.scripts))]
+
+
+def _judge_all(services: Services, scripts: Sequence[Script]) -> list[Verdict]:
+    engine = services.engine
+    return [engine.judge(script.code, script.language) for script in scripts]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One job on its way."""
+
+    services: Services
+    job: Job
+    progress: Progress
+    session: RunSession | None = None
+    items: dict[int, Item] = field(default_factory=dict)
+    stopped: bool = False
+    error: SandboxmcpError | None = None
+
+    async def all(self, verdicts: Sequence[Verdict]) -> None:
+        limiter = anyio.CapacityLimiter(self.job.concurrency)
+        async with anyio.create_task_group() as group:
+            for index, verdict in enumerate(verdicts):
+                group.start_soon(self._guarded, index, verdict, limiter, group.cancel_scope)
+        if self.error is not None:
+            raise self.error
+
+    async def _guarded(self, index: int, verdict: Verdict, limiter: anyio.CapacityLimiter, scope: anyio.CancelScope) -> None:
+        """One item when its turn comes; a failure of ours ends the job and is raised once, not as a group."""
+        try:
+            async with limiter:
+                await self._one(index, verdict)
+        except SandboxmcpError as error:
+            self.error = self.error or error
+            scope.cancel()
+
+    async def _one(self, index: int, verdict: Verdict) -> None:
+        script = self.job.scripts[index]
+        if self.stopped:
+            outcome = Outcome(script, "skipped", None, 0.0, reason="An item before it failed and stop_on_error is set.")
+        elif verdict.action != "allow":
+            outcome = Outcome(script, "denied", None, 0.0, verdict=verdict)
+        else:
+            outcome = await self._run(index, script)
+        await self._keep(index, outcome)
+        self.stopped = self.job.stop_on_error and (self.stopped or outcome.status != "ok")
+        await self.progress(len(self.items), len(self.job.scripts), self.job.labels[index] or script.language)
+
+    async def _run(self, index: int, script: Script) -> Outcome:
+        assert self.session is not None  # noqa: S101 - an allowed script has a session
+        partial: list[Outcome] = []
+        try:
+            return await self.session.run(script, on_partial=partial.append)
+        except anyio.get_cancelled_exc_class():
+            for outcome in partial:
+                await self._keep(index, outcome)
+            raise
+
+    async def _keep(self, index: int, outcome: Outcome) -> None:
+        """Storing is never interrupted: nothing captured is lost to a cancellation."""
+        with anyio.CancelScope(shield=True):
+            self.items[index] = await anyio.to_thread.run_sync(self._remembered, index, outcome)
+
+    def _remembered(self, index: int, outcome: Outcome) -> Item:
+        job = self.job
+        return remember(
+            self.services,
+            outcome,
+            label=job.labels[index],
+            source_label=job.source_labels[index],
+            origin=job.origin,
+            batch=job.batch,
+        )
