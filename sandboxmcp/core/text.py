@@ -1,0 +1,89 @@
+"""Captured bytes as text that is safe to show: what a terminal would leave standing, nothing that acts on the reader.
+
+Lines are counted on the raw bytes' "\\n" and nowhere else. Every rule below works inside one line and never adds or removes
+a "\\n", so indexing, searching and reading agree on the numbers. Not covered: look-alike letters, and text that is meant to
+persuade; recalled text is fenced as data elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase (ECMA-48, 5.4)
+    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC with their terminator (ECMA-48, 5.6)
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
+_RETURNS_AT_END = re.compile(r"\r+$", re.MULTILINE)
+_CARRIAGE_LINE = re.compile(r"[^\n]*\r[^\n]*")
+_LETTER_RUNS = re.compile(r"[^\W\d_]+")
+_SAME_HEAD = 12
+"""Letters by which two states of one progress line are known as the same."""
+
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = "\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+_UNSAFE = re.compile(
+    f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{_INVISIBLE}]"
+    r"|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"  # joiners are letters' business, not ASCII's
+)
+_VISIBLE_BIDI = re.compile(f"[{_BIDI}]")
+LABEL_LENGTH: Final = 200
+
+
+def shown(data: bytes) -> str:
+    """Bytes as harmless text: UTF-8 with U+FFFD for what is not, then `neutral`. As many "\\n" as in the bytes."""
+    return neutral(data.decode("utf-8", "replace"))
+
+
+def neutral(text: str) -> str:
+    """Text without terminal escapes, overwritten progress, control characters and invisible or reordering characters.
+
+    Control characters become their pictures (NUL: ␀), bidirectional controls their code (`<U+202E>`, CVE-2021-42574),
+    invisible characters vanish. Idempotent on its own results.
+    """
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\x08" in text:
+        text = _OVERSTRUCK.sub("", text)
+    if "\r" in text:
+        text = _CARRIAGE_LINE.sub(_last_state, _RETURNS_AT_END.sub("", text.replace("\r\n", "\n")))
+    return _UNSAFE.sub(_harmless, text)
+
+
+def clean_label(label: str) -> str:
+    """A label on one line of at most 200 characters; what is longer ends in an ellipsis."""
+    line = " ".join(neutral(label).split())
+    return line if len(line) <= LABEL_LENGTH else line[: LABEL_LENGTH - 1].rstrip() + "…"
+
+
+def _last_state(match: re.Match[str]) -> str:
+    """A line that carriage returns overwrote: the last state of each thing it told.
+
+    The last one alone would lose text that uses carriage returns as line ends, so states are told apart by their letters.
+    """
+    kept: list[tuple[str, str]] = []
+    for state in match.group().split("\r"):
+        head = "".join(_LETTER_RUNS.findall(state))[:_SAME_HEAD]
+        if not state.strip():
+            continue
+        if kept and kept[-1][0] in ("", head):
+            kept.pop()
+        kept.append((head, state))
+    return " ".join(state for _, state in kept)
+
+
+def _harmless(match: re.Match[str]) -> str:
+    character = match.group()
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000:
+        return "\ufffd"
+    if code in (0x2028, 0x2029):
+        return " "
+    return f"<U+{code:04X}>" if _VISIBLE_BIDI.match(character) else ""

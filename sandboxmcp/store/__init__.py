@@ -1,0 +1,1 @@
+"""What was captured, indexed and can be cited: captures on disk, passages in SQLite, search over both."""

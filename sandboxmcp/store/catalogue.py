@@ -1,0 +1,173 @@
+"""The table of sources: rows in, `Source` values out, handles made and mended."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import ContentKind, NewSource, Scope, Source
+from sandboxmcp.store.captures import Draft
+from sandboxmcp.store.indexer import Indexed
+from sandboxmcp.store.scope import conditions
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_FIRST_LETTERS = "abcdefghjkmnpqrstuvwxyz"
+_LETTERS = _FIRST_LETTERS + "23456789"
+"""Without i, l, o, 0 and 1, which are read for one another. A letter comes first: no handle is a number."""
+_HANDLE_LENGTH = 6
+_NEAR_HANDLES = 3
+_FIELDS = (
+    "handle, label, origin, kind, project, session, batch, bytes, total_bytes, lines, chunks, indexed_bytes, created_at, hits, path"
+    ", mime"
+)
+
+
+def insert(
+    connection: Connection, new: NewSource, label: str, kind: ContentKind, draft: Draft, indexed_bytes: int
+) -> tuple[int, str]:
+    """A new row, not yet indexed. Returns its id and its handle."""
+    handle = _new_handle(connection)
+    row: dict[str, Any] = {
+        "handle": handle,
+        "label": label,
+        "origin": new.origin,
+        "kind": kind,
+        "project": new.project,
+        "session": new.session,
+        "batch": new.batch,
+        "path": new.path,
+        "mime": new.mime,
+        "digest": draft.digest,
+        "bytes": draft.bytes,
+        "total_bytes": draft.bytes if new.total_bytes is None else max(draft.bytes, new.total_bytes),
+        "lines": draft.lines,
+        "chunks": 0,
+        "indexed_bytes": indexed_bytes,
+        "created_at": time.time(),
+        "hits": 0,
+        "passages": 0,
+        "words": 0,
+        "first_passage": 0,
+        "last_passage": -1,
+        "terms": "[]",
+    }
+    cursor = connection.execute(
+        f"INSERT INTO sources({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})",  # noqa: S608 (names are ours)
+        row,
+    )
+    return int(cursor.lastrowid or 0), handle
+
+
+def record(connection: Connection, source: int, indexed: Indexed) -> None:
+    """Adds to a row what indexing found."""
+    connection.execute(
+        "UPDATE sources SET chunks = ?, passages = ?, words = ?, first_passage = ?, last_passage = ?, terms = ? WHERE id = ?",
+        (
+            indexed.chunks,
+            indexed.passages,
+            indexed.words,
+            indexed.first_passage,
+            indexed.last_passage,
+            json.dumps(indexed.terms, ensure_ascii=False),
+            source,
+        ),
+    )
+
+
+def get(connection: Connection, handle: str, project: str | None) -> Source:
+    """The source with this handle, in this project (None: in any).
+
+    Raises:
+        UsageError: there is none; names near handles.
+    """
+    row = connection.execute(
+        f"SELECT {_FIELDS} FROM sources WHERE handle = ? AND (?2 IS NULL OR project = ?2)",  # noqa: S608
+        (handle, project),
+    ).fetchone()
+    if row is None:
+        raise UsageError(f"There is no source {handle[:40]!r}", _near(connection, handle, project))
+    return Source(*row)
+
+
+def digest_of(connection: Connection, handle: str) -> str:
+    (digest,) = connection.execute("SELECT digest FROM sources WHERE handle = ?", (handle,)).fetchone()
+    return str(digest)
+
+
+def listed(connection: Connection, scope: Scope, limit: int, offset: int) -> list[Source]:
+    """The sources in scope, newest first."""
+    where, values = conditions(scope)
+    rows = connection.execute(
+        f"SELECT {_FIELDS} FROM sources WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?",  # noqa: S608
+        (*values, limit, offset),
+    )
+    return [Source(*row) for row in rows]
+
+
+def same(connection: Connection, new: NewSource, label: str, digest: str) -> tuple[int, str] | None:
+    """Id and handle of the live source of this project with the same origin, label, path and content."""
+    row: tuple[int, str] | None = connection.execute(
+        "SELECT id, handle FROM sources WHERE digest = ? AND project = ? AND origin = ? AND label = ? AND path IS ?"
+        " AND replaced_by IS NULL ORDER BY id DESC",
+        (digest, new.project, new.origin, label, new.path),
+    ).fetchone()
+    return row
+
+
+def replaced_by(connection: Connection, new: NewSource, label: str, source: int) -> list[int]:
+    """Ids of the older sources that a file's new content replaces: the same path and label in the same project. Marks them."""
+    ids = [
+        id_
+        for (id_,) in connection.execute(
+            "SELECT id FROM sources WHERE project = ? AND origin = 'file' AND label = ? AND path IS ? AND id <> ?"
+            " AND replaced_by IS NULL",
+            (new.project, label, new.path, source),
+        )
+    ]
+    connection.executemany("UPDATE sources SET replaced_by = ?1 WHERE id = ?2 OR replaced_by = ?2", ((source, id_) for id_ in ids))
+    return ids
+
+
+def with_older(connection: Connection, handles: Iterable[str]) -> list[tuple[int, str]]:
+    """Ids and digests of these sources and of those that they replaced."""
+    return list(
+        connection.execute(
+            "WITH chosen AS (SELECT id FROM sources WHERE handle IN (SELECT value FROM json_each(?)))"
+            " SELECT id, digest FROM sources WHERE id IN chosen OR replaced_by IN chosen",
+            (json.dumps(list(handles)),),
+        )
+    )
+
+
+def terms(connection: Connection, handles: Sequence[str], limit: int) -> list[str]:
+    """Distinctive words of these sources, taken in turns, the best of each first."""
+    rows = connection.execute(
+        "SELECT terms FROM sources WHERE handle IN (SELECT value FROM json_each(?))", (json.dumps(list(handles)),)
+    )
+    lists = [json.loads(text) for (text,) in rows]
+    turns = [words[turn] for turn in range(max(map(len, lists), default=0)) for words in lists if turn < len(words)]
+    return list(dict.fromkeys(turns))[:limit]
+
+
+def _new_handle(connection: Connection) -> str:
+    while True:
+        handle = secrets.choice(_FIRST_LETTERS) + "".join(secrets.choice(_LETTERS) for _ in range(_HANDLE_LENGTH - 1))
+        if connection.execute("SELECT 1 FROM sources WHERE handle = ?", (handle,)).fetchone() is None:
+            return handle
+
+
+def _near(connection: Connection, handle: str, project: str | None) -> str:
+    rows = connection.execute(
+        "SELECT handle FROM sources WHERE (?1 IS NULL OR project = ?1) ORDER BY id DESC LIMIT 5000",
+        (project,),
+    )
+    near = difflib.get_close_matches(handle.lower()[:40], [name for (name,) in rows], _NEAR_HANDLES)
+    meant = f"Did you mean {', '.join(near)}? " if near else ""
+    return f"{meant}ctx_sources lists them."

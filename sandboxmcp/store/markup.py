@@ -1,0 +1,56 @@
+"""Markup and one-line JSON spelt as a reader sees them, line by line, so that citations stay lines of the captured text. Pure.
+
+Both functions keep every "\\n" in its place; where one line of the source is several for a reader they leave `lines.BREAK`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+from sandboxmcp.core.text import neutral
+from sandboxmcp.store.lines import BREAK, HEADING
+
+_HIDDEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+_HEADING_TAG = re.compile(r"<h([1-6])\b[^<>]*>", re.IGNORECASE)
+_BLOCK_END = re.compile(
+    r"</(?:p|div|li|tr|h[1-6]|dt|dd|pre|table|section|article|ul|ol|dl|blockquote|title|option)\s*>|<(?:br|hr)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,2000}>")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_SPACED_JSON = 200
+"""A shorter line of JSON is read easily as it stands."""
+
+
+def spell_html(text: str) -> str:
+    """HTML as its text: scripts, comments and tags gone, entities resolved, blocks apart, headings marked."""
+    text = _HIDDEN.sub(_newlines, text)
+    text = _HEADING_TAG.sub(lambda match: BREAK + HEADING * int(match[1]) + _newlines(match), text)
+    text = _BLOCK_END.sub(lambda match: BREAK + _newlines(match), text)
+    return _ENTITY.sub(_resolved, _TAG.sub(_newlines, text))
+
+
+def spell_json(text: str) -> str:
+    """Lines that are JSON values of their own, one key per part; all others as they are."""
+    return "\n".join(map(_spell_json_line, text.split("\n")))
+
+
+def _spell_json_line(line: str) -> str:
+    if len(line) < _SPACED_JSON or line.lstrip()[:1] not in ("{", "["):
+        return line
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    spelt = json.dumps(value, indent=1, ensure_ascii=False)
+    return neutral(spelt).replace("\n", BREAK)
+
+
+def _newlines(match: re.Match[str]) -> str:
+    return "\n" * match.group().count("\n")
+
+
+def _resolved(match: re.Match[str]) -> str:
+    return " ".join(neutral(html.unescape(match.group())).split("\n")).replace("\xa0", " ")

@@ -1,0 +1,91 @@
+"""The tables of the store, as steps from version to version. Steps are only ever added.
+
+    sources 1 ─ n chunks 1 ─ n passages        passages_fts indexes passages through the view passage_text (text stored once)
+    words                                      every word of every source with the number of sources that have it; words_fts
+                                               finds them by trigram
+    usage                                      what each tool captured and returned
+
+The ids of a source's passages are consecutive, since a source is written in one transaction: a scope is a few id ranges.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from sandboxmcp.core.database import Migration
+
+_SOURCE = {
+    "id": int,
+    "handle": str,
+    "label": str,
+    "origin": str,
+    "kind": str,
+    "project": str,
+    "session": str,
+    "batch": str,
+    "path": str,
+    "mime": str,
+    "digest": str,
+    "bytes": int,
+    "total_bytes": int,
+    "lines": int,
+    "chunks": int,
+    "indexed_bytes": int,
+    "created_at": float,
+    "hits": int,
+    "passages": int,
+    "words": int,
+    "first_passage": int,
+    "last_passage": int,
+    "terms": str,
+    "replaced_by": int,
+}
+_OPTIONAL = {"batch", "path", "replaced_by"}
+_CHUNK = {"id": int, "source_id": int, "title": str, "first_line": int, "last_line": int}
+_PASSAGE = {
+    "id": int,
+    "chunk_id": int,
+    "first_line": int,
+    "last_line": int,
+    "partial": int,
+    "words": int,
+    "body": str,
+    "pieces": str,
+}
+_USAGE = {"tool": str, "calls": int, "bytes_captured": int, "bytes_returned": int}
+
+
+def _first(database: Database) -> None:
+    sources = database.table("sources").create(_SOURCE, pk="id", not_null=set(_SOURCE) - _OPTIONAL - {"id"})
+    sources.create_index(["handle"], unique=True)
+    for column in ("project", "digest", "path", "first_passage", "replaced_by"):
+        sources.create_index([column])
+    chunks = database.table("chunks").create(
+        _CHUNK, pk="id", foreign_keys=[("source_id", "sources", "id")], not_null=set(_CHUNK) - {"id"}
+    )
+    chunks.create_index(["source_id"])
+    passages = database.table("passages").create(
+        _PASSAGE, pk="id", foreign_keys=[("chunk_id", "chunks", "id")], not_null=set(_PASSAGE) - {"id"}
+    )
+    passages.create_index(["chunk_id"])
+    database.table("words").create({"id": int, "word": str, "uses": int}, pk="id", not_null={"word", "uses"}).create_index(
+        ["word"], unique=True
+    )
+    database.table("usage").create(_USAGE, pk="tool", not_null=set(_USAGE))
+    for statement in _FULL_TEXT:
+        database.execute(statement)
+
+
+_FULL_TEXT = (
+    "CREATE VIEW passage_text AS SELECT p.id AS id, c.title AS title, p.body AS body, p.pieces AS pieces"
+    " FROM passages p JOIN chunks c ON c.id = p.chunk_id",
+    "CREATE VIRTUAL TABLE passages_fts USING fts5(title, body, pieces, content='passage_text', content_rowid='id',"
+    " tokenize='porter unicode61 remove_diacritics 2')",
+    "INSERT INTO passages_fts(passages_fts, rank) VALUES ('rank', 'bm25(2.0, 1.0, 1.0)')",
+    "CREATE VIRTUAL TABLE words_fts USING fts5(word, content='words', content_rowid='id', tokenize='trigram', detail=none)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_first,)

@@ -1,0 +1,113 @@
+"""Which part of the index a search looks at: the sources in scope as ranges of passage ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sandboxmcp.core.model import Scope
+from sandboxmcp.store.query import match_any
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_MOST_RANGES = 8
+"""More separate ranges than this are searched as one, with a test of every passage."""
+
+
+def conditions(scope: Scope) -> tuple[str, list[Any]]:
+    """The scope as SQL over `sources`, with its parameters. Sources that a newer version replaced are never in scope."""
+    tests, values = ["replaced_by IS NULL"], list[Any]()
+    for column in ("project", "session", "batch", "kind"):
+        value = getattr(scope, column)
+        if value is not None:
+            tests.append(f"{column} = ?")
+            values.append(value)
+    if scope.handles:
+        tests.append(f"handle IN ({','.join('?' * len(scope.handles))})")
+        values += scope.handles
+    if scope.source is not None:
+        tests.append("label LIKE ? ESCAPE '\\'")
+        values.append("%" + scope.source.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%")
+    return " AND ".join(tests), values
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The passages that a search looks at."""
+
+    ranges: tuple[tuple[int, int], ...]
+    """First and last passage id, ascending, apart from each other."""
+    passages: int
+    words: int
+    condition: str = ""
+    """SQL that a passage in the ranges must fulfil as well, over `passages_fts`; empty when all of them are in scope."""
+    values: tuple[Any, ...] = ()
+
+    @property
+    def mean_words(self) -> float:
+        return self.words / self.passages if self.passages else 0.0
+
+    def holding(self, connection: Connection, word: str) -> int:
+        """How many passages of the ranges hold the word; with a condition that counts its neighbours in other scopes as well."""
+        return sum(
+            connection.execute(
+                "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?", (f'"{word}"', *ids)
+            ).fetchone()[0]
+            for ids in self.ranges
+        )
+
+    def best(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
+        """Ids of at most `limit` passages with any of the words, best first by SQLite's own ranking."""
+        found: list[tuple[float, int]] = []
+        for ids in self.ranges:
+            found += connection.execute(
+                "SELECT rank, rowid FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?"  # noqa: S608
+                f"{self.condition} ORDER BY rank LIMIT ?",  # the condition is ours, its values are bound
+                (match_any(list(words)), *ids, *self.values, limit),
+            )
+        return [rowid for _, rowid in sorted(found)[:limit]]
+
+
+def field_of(connection: Connection, scope: Scope) -> Field:
+    """The passages in scope: their id ranges, or their envelope with a test where the ranges are many."""
+    where, values = conditions(scope)
+    passages, words, first, last = connection.execute(
+        f"SELECT coalesce(sum(passages), 0), coalesce(sum(words), 0), min(first_passage), max(last_passage)"  # noqa: S608
+        f" FROM sources WHERE passages > 0 AND {where}",
+        values,
+    ).fetchone()
+    if not passages:
+        return Field((), 0, 0)
+    (between,) = connection.execute(
+        "SELECT sum(passages) FROM sources WHERE first_passage >= ? AND last_passage <= ?", (first, last)
+    ).fetchone()
+    if between == passages:
+        return Field(((first, last),), passages, words)
+    rows = connection.execute(
+        f"SELECT first_passage, last_passage FROM sources WHERE passages > 0 AND {where}"  # noqa: S608
+        f" ORDER BY first_passage LIMIT {_MOST_RANGES + 1}",
+        values,
+    )
+    ranges = tuple(_joined(rows))
+    if len(ranges) <= _MOST_RANGES and sum(last - first + 1 for first, last in ranges) >= passages:
+        return Field(ranges, passages, words)
+    test = (
+        " AND EXISTS (SELECT 1 FROM passages p JOIN chunks c ON c.id = p.chunk_id JOIN sources s ON s.id = c.source_id"  # noqa: S608
+        f" WHERE p.id = passages_fts.rowid AND {where})"
+    )
+    return Field(((first, last),), passages, words, test, tuple(values))
+
+
+def _joined(ranges: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    held: tuple[int, int] | None = None
+    for first, last in ranges:
+        if held is not None and first == held[1] + 1:
+            held = (held[0], last)
+            continue
+        if held is not None:
+            yield held
+        held = (first, last)
+    if held is not None:
+        yield held

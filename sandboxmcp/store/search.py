@@ -1,0 +1,141 @@
+"""A query against the index: words, repaired where unknown; candidates by their rarest words; ranked; repeats last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from sandboxmcp.core.model import Hit, Scope
+from sandboxmcp.store.query import KIN_WEIGHT, Word, query_words
+from sandboxmcp.store.rank import Candidate, Ranked, Stems, Term, ranked
+from sandboxmcp.store.scope import Field, field_of
+from sandboxmcp.store.snippets import neighbours_joined, repeats_last
+from sandboxmcp.store.vocabulary import completions, repairs
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+COMPLETION_WEIGHT = 0.7
+REPAIR_WEIGHT = 0.8
+_CANDIDATES = 200
+_POSTINGS = 6_000
+"""Passages that SQLite ranks for a query. The rarest words come first; a word that would exceed this only adds to the score."""
+_MOST_REPAIRS = 2
+_REPAIRS_TRIED = 8
+
+Sort = Literal["relevance", "recent"]
+
+
+def search(connection: Connection, stems: Stems, query: str, scope: Scope, sort: Sort, limit: int) -> list[Hit]:
+    """The best passages as hits; empty for a query without words or a scope without passages."""
+    words = query_words(query)
+    field = field_of(connection, scope) if words else None
+    if field is None or not field.passages:
+        return []
+    known = _Known(connection, stems, field)
+    known.learn(words)
+    ids = known.candidates(max(_CANDIDATES, limit))
+    candidates, hits = _loaded(connection, ids)
+    order = ranked(candidates, known.terms(), field.passages, field.mean_words, stems)
+    order.sort(key=lambda one: (-one.score, -hits[one.candidate.id].created_at))
+    found = [replace(hits[one.candidate.id], score=one.score) for one in repeats_last(order, _best_line)]
+    if sort == "recent":
+        found.sort(key=lambda hit: -hit.created_at)
+    return neighbours_joined(found)[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A word that passages in scope hold."""
+
+    text: str
+    weight: float
+    passages: int
+
+
+class _Known:
+    """The words of a query that occur in scope, one per stem; where one does not, what the vocabulary offers in its place."""
+
+    def __init__(self, connection: Connection, stems: Stems, field: Field) -> None:
+        self._connection = connection
+        self._stems = stems
+        self._field = field
+        self._held: dict[str, _Held] = {}
+        self._counts: dict[str, int] = {}
+
+    def learn(self, words: Sequence[Word]) -> None:
+        served = set()
+        for word in words:
+            if self._hold(word.text, word.weight) and word.role in ("word", "piece"):
+                served.add(word.origin or word.text)
+        for word in words:
+            if word.role == "word" and word.text not in served:
+                self._stand_in(word.text)
+
+    def terms(self) -> list[Term]:
+        return [Term(stem, held.weight, held.passages) for stem, held in self._held.items()]
+
+    def candidates(self, limit: int) -> list[int]:
+        """Ids of passages worth ranking: the best by the query's own words, then by those that only stand near them in meaning."""
+        own = [held for held in self._held.values() if held.weight > KIN_WEIGHT]
+        kin = [held for held in self._held.values() if held.weight <= KIN_WEIGHT]
+        found = dict.fromkeys(self._best(own, limit))
+        found.update(dict.fromkeys(self._best(kin, limit // 2)))
+        return list(found)
+
+    def _best(self, held: Sequence[_Held], limit: int) -> list[int]:
+        chosen = _rarest(held)
+        return self._field.best(self._connection, chosen, limit) if chosen else []
+
+    def _stand_in(self, text: str) -> None:
+        stem = self._stems([text])[text]
+        whole = [other for other in completions(self._connection, stem) if self._hold(other, COMPLETION_WEIGHT)]
+        if whole:
+            return
+        mended = 0
+        for other in repairs(self._connection, text)[:_REPAIRS_TRIED]:
+            mended += self._hold(other, REPAIR_WEIGHT)
+            if mended == _MOST_REPAIRS:
+                return
+
+    def _hold(self, text: str, weight: float) -> bool:
+        stem = self._stems([text])[text]
+        if stem not in self._counts:
+            self._counts[stem] = self._field.holding(self._connection, text)
+        count = self._counts[stem]
+        if count and (stem not in self._held or self._held[stem].weight < weight):
+            self._held[stem] = _Held(text, weight, count)
+        return count > 0
+
+
+def _rarest(held: Sequence[_Held]) -> list[str]:
+    """The rarest words, as many as may be ranked; at least one."""
+    chosen: list[str] = []
+    postings = 0
+    for one in sorted(held, key=lambda one: one.passages):
+        postings += one.passages
+        if chosen and postings > _POSTINGS:
+            break
+        chosen.append(one.text)
+    return chosen
+
+
+def _best_line(one: Ranked) -> str:
+    return one.candidate.body.split("\n", one.best_line + 1)[one.best_line]
+
+
+def _loaded(connection: Connection, ids: Sequence[int]) -> tuple[list[Candidate], dict[int, Hit]]:
+    """The passages with these ids, in their order, as candidates and as hits without a score."""
+    rows = connection.execute(
+        "SELECT p.id, c.title, p.body, p.pieces, p.words, s.handle, s.label, p.first_line, p.last_line, p.partial, s.created_at"
+        " FROM json_each(?) j JOIN passages p ON p.id = j.value JOIN chunks c ON c.id = p.chunk_id"
+        " JOIN sources s ON s.id = c.source_id ORDER BY j.key",
+        (json.dumps(list(ids)),),
+    )
+    candidates, hits = [], {}
+    for rowid, title, body, pieces, words, handle, label, first, last, partial, created_at in rows:
+        candidates.append(Candidate(rowid, title, body, pieces, words))
+        hits[rowid] = Hit(handle, label, first, last, body, 0.0, title, created_at, bool(partial))
+    return candidates, hits

@@ -1,0 +1,287 @@
+"""The store: keeps what was captured, finds passages in it, reads any line of it back. Everything acknowledged survives kill -9.
+
+data_dir/sandboxmcp.db        sources, index, vocabulary, usage (SQLite, WAL)
+data_dir/captures/ab/….zst    the captured bytes, once per content
+data_dir/incoming/            raw stream files on their way in
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandboxmcp.core.database import Database
+from sandboxmcp.core.errors import StoreError, UsageError
+from sandboxmcp.core.model import Hit, NewSource, Scope, Source
+from sandboxmcp.core.text import clean_label, shown
+from sandboxmcp.store import catalogue
+from sandboxmcp.store.captures import Capture, Captures, Draft
+from sandboxmcp.store.content import Content
+from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, unindex
+from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
+from sandboxmcp.store.lines import numbered_lines
+from sandboxmcp.store.markup import spell_html, spell_json
+from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
+from sandboxmcp.store.schema import MIGRATIONS
+from sandboxmcp.store.search import Sort, search
+from sandboxmcp.store.stems import Stemmer
+from sandboxmcp.store.words import Pieces
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+DATABASE = "sandboxmcp.db"
+INDEX_BYTES = 32 << 20
+_ANSWERING_HITS = 20
+"""A source counts a hit when it is among so many best passages of a search."""
+_SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": spell_json}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one tool took in and gave back over the store's life."""
+
+    tool: str
+    calls: int
+    bytes_captured: int
+    bytes_returned: int
+
+
+class Store:
+    """One user's store. Shared by threads; other processes may have the same folder open."""
+
+    def __init__(self, data_dir: Path, *, index_head: int = INDEX_BYTES, index_tail: int = INDEX_BYTES) -> None:
+        """Opens or creates the store; of a capture its first `index_head` and last `index_tail` bytes are indexed.
+
+        Raises:
+            StoreError: the folder or the file cannot be used, with the fix.
+        """
+        self._index_head = index_head
+        self._index_tail = index_tail
+        self._database = Database(data_dir / DATABASE, MIGRATIONS)
+        self._captures = Captures(data_dir / "captures")
+        self.captures_dir = data_dir / "incoming"
+        """Private folder, on the same file system, for raw stream files before they are added."""
+        try:
+            self.captures_dir.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.captures_dir} cannot be made: {error.strerror}", "Make its parent writable.") from None
+        self._stems = Stemmer()
+        self._pieces = Pieces()
+        self._hits: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(StoreError):
+            self._write_hits()
+        self._database.close()
+        self._stems.close()
+
+    def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False) -> Source:
+        """Captures and indexes a text; returns when both are durable.
+
+        A file (`origin="file"`) or a given text (`"text"`) whose content is stored already under this label and path comes back
+        `unchanged`, with its handle. A file that changed gets a new handle; its old source leaves search and lists, but can still
+        be read by handle, so that earlier citations stay true. Every other capture is a new source, whatever its label.
+
+        `content` as a path is read by streaming; `consume` deletes the file afterwards.
+
+        Raises:
+            UsageError: the path is not a readable file.
+            StoreError: the store cannot be written.
+        """
+        given = Content(content)
+        label = clean_label(new.label) or new.origin
+        if new.origin in ("file", "text") and (known := self._known(new, label, given.digest())) is not None:
+            given.finish(consume)
+            return known
+        draft = self._captures.write(given.pieces())
+        try:
+            with self._captures.peek(draft) as capture, self._database.writing() as connection:
+                handle = self._insert(connection, new, label, draft, capture)
+                self._captures.keep(draft)
+        except BaseException:
+            self._captures.drop(draft)
+            raise
+        given.finish(consume)
+        return self.get(handle)
+
+    def search(self, query: str, scope: Scope, *, sort: Sort = "relevance", limit: int = 200) -> list[Hit]:
+        """Passages that answer the query, best first; those that repeat the template of a better one come last.
+
+        Empty for a query without letters and digits. `sort="recent"`: the newest source first.
+        """
+        with self._database.reading() as connection:
+            hits = search(connection, self._stems, query, scope, sort, limit)
+        with self._counting:
+            self._hits.update({hit.handle for hit in hits[:_ANSWERING_HITS]})
+        return hits
+
+    def get(self, handle: str, *, project: str | None = None) -> Source:
+        """The source with this handle. With `project`, handles of other projects do not exist.
+
+        Raises:
+            UsageError: unknown handle; names near ones.
+        """
+        with self._database.reading() as connection:
+            return catalogue.get(connection, handle, project)
+
+    def sources(self, scope: Scope, *, limit: int = 100, offset: int = 0) -> list[Source]:
+        """The sources in scope, newest first; versions of files that a newer one replaced are left out."""
+        self._write_hits()
+        with self._database.reading() as connection:
+            return catalogue.listed(connection, scope, limit, offset)
+
+    def read_lines(self, handle: str, first: int, last: int, *, line_bytes: int | None = None) -> list[str]:
+        """Shown text of the lines `first` to `last` (1-based, inclusive) as far as they exist.
+
+        `line_bytes` bounds each line; a longer one ends in how much was left out.
+
+        Raises:
+            UsageError: unknown handle, or no such range.
+        """
+        if first < 1 or last < first:
+            raise UsageError(f"Lines {first} to {last} are no range", "Lines count from 1, the last is not before the first.")
+        with self._open(handle) as capture:
+            return [text for _, text in shown_lines(capture, first, last, line_bytes)]
+
+    def head_tail(self, handle: str, head: int, tail: int, *, line_bytes: int | None = None) -> tuple[list[str], list[str]]:
+        """Shown text of the first `head` and the last `tail` lines, each line once: the last list ends with the last line.
+
+        Raises:
+            UsageError: unknown handle.
+        """
+        with self._open(handle) as capture:
+            return head_and_tail(capture, head, tail, line_bytes)
+
+    def grep(
+        self, handle: str, needle: str, *, first: int = 1, last: int | None = None, limit: int = 200, line_bytes: int | None = 2_000
+    ) -> list[tuple[int, str]]:
+        """(number, shown text) of at most `limit` lines that hold the needle; case matters if the needle has upper case.
+
+        Of a line longer than `line_bytes` what stands around the needle.
+
+        Raises:
+            UsageError: unknown handle.
+        """
+        with self._open(handle) as capture:
+            return matching_lines(capture, needle, first, last, limit, line_bytes)
+
+    def raw(self, handle: str) -> Iterator[bytes]:
+        """Exactly the captured bytes, in pieces.
+
+        Raises:
+            UsageError: unknown handle.
+        """
+        with self._open(handle) as capture:
+            yield from capture.read()
+
+    def forget(self, handles: Iterable[str], *, project: str | None = None) -> int:
+        """Deletes sources with their captures and with the older versions of a file; returns how many of the given ones.
+
+        Raises:
+            UsageError: an unknown handle; nothing is deleted then.
+        """
+        wanted = list(dict.fromkeys(handles))
+        with self._database.writing() as connection:
+            for handle in wanted:
+                catalogue.get(connection, handle, project)
+            doomed = catalogue.with_older(connection, wanted)
+            for source, _ in doomed:
+                unindex(connection, source)
+                connection.execute("DELETE FROM sources WHERE id = ?", (source,))
+        self._delete_captures({digest for _, digest in doomed})
+        return len(wanted)
+
+    def terms(self, handles: str | Iterable[str], limit: int = 20) -> list[str]:
+        """Distinctive words of these sources: what to search for next."""
+        with self._database.reading() as connection:
+            return catalogue.terms(connection, [handles] if isinstance(handles, str) else list(handles), limit)
+
+    def add_usage(self, tool: str, *, captured: int = 0, returned: int = 0, calls: int = 1) -> None:
+        """Counts a call of a tool, in bytes."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT(tool) DO UPDATE SET calls = calls + excluded.calls,"
+                " bytes_captured = bytes_captured + excluded.bytes_captured,"
+                " bytes_returned = bytes_returned + excluded.bytes_returned",
+                (tool, calls, captured, returned),
+            )
+
+    def usage(self) -> list[Usage]:
+        """What every tool captured and returned, by name."""
+        with self._database.reading() as connection:
+            return [
+                Usage(*row)
+                for row in connection.execute("SELECT tool, calls, bytes_captured, bytes_returned FROM usage ORDER BY tool")
+            ]
+
+    def _known(self, new: NewSource, label: str, digest: str) -> Source | None:
+        with self._database.reading() as connection:
+            found = catalogue.same(connection, new, label, digest)
+        if found is None:
+            return None
+        with self._database.writing() as connection:
+            # The session that asked last finds it in its own scope.
+            connection.execute("UPDATE sources SET session = ?, batch = ? WHERE id = ?", (new.session, new.batch, found[0]))
+            return replace(catalogue.get(connection, found[1], None), unchanged=True)
+
+    def _insert(self, connection: Connection, new: NewSource, label: str, draft: Draft, capture: Capture) -> str:
+        sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
+        kind = new.kind or recognise_kind(sample)
+        form = recognise_form(sample, kind)
+        parts = self._indexed_parts(capture)
+        source, handle = catalogue.insert(connection, new, label, kind, draft, sum(stop - start for start, stop in parts))
+        if new.origin == "file":
+            for older in catalogue.replaced_by(connection, new, label, source):
+                unindex(connection, older)
+                catalogue.record(connection, older, NOTHING_INDEXED)
+        indexer = Indexer(connection, source, self._pieces)
+        for start, stop in parts:
+            indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), _SPELLING[form]), form)
+        catalogue.record(connection, source, indexer.finish())
+        return handle
+
+    def _indexed_parts(self, capture: Capture) -> list[tuple[int, int]]:
+        """Byte ranges to index: all of it, or head and tail cut at line ends where there are any."""
+        if capture.size <= self._index_head + self._index_tail:
+            return [(0, capture.size)]
+        stop = capture.offset_of(capture.line_at(self._index_head)) or self._index_head
+        begin = capture.size - self._index_tail
+        start = capture.offset_of(capture.line_at(begin - 1) + 1) if begin else 0
+        return [(0, stop), (begin if start >= capture.size else start, capture.size)]
+
+    @contextlib.contextmanager
+    def _open(self, handle: str) -> Iterator[Capture]:
+        with self._database.reading() as connection:
+            catalogue.get(connection, handle, None)
+            digest = catalogue.digest_of(connection, handle)
+        with self._captures.open(digest) as capture:
+            yield capture
+
+    def _delete_captures(self, digests: Iterable[str]) -> None:
+        # After the rows are gone for good, and under the write lock: a process that adds the same content meanwhile keeps it.
+        with self._database.writing() as connection:
+            for digest in digests:
+                if connection.execute("SELECT 1 FROM sources WHERE digest = ?", (digest,)).fetchone() is None:
+                    self._captures.delete(digest)
+
+    def _write_hits(self) -> None:
+        with self._counting:
+            hits, self._hits = self._hits, Counter()
+        if hits:
+            with self._database.writing() as connection:
+                connection.executemany(
+                    "UPDATE sources SET hits = hits + ? WHERE handle = ?", [(count, handle) for handle, count in hits.items()]
+                )

@@ -1,0 +1,154 @@
+"""The words that the store has seen: what repairs a mistyped word, completes a partial one, and names what a source is about.
+
+A word's `uses` counts the sources that have it, so that forgetting a source forgets its words too. The trigram table holds
+words, not texts: it stays small, and its candidates are checked by edit distance before anything is searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sandboxmcp.store.words import STOP_WORDS, folded, worth_keeping
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_MOST_WORDS = 400_000
+"""Distinct words of one source that are held in memory; beyond it those seen once are dropped."""
+_SHORTEST_REPAIRED = 5
+_TWO_EDITS_FROM = 8
+_SHORTEST_PART = 4
+_CANDIDATES = 400
+_TRIGRAM_FROM = 7
+"""Shorter words may share no trigram with their misspelling; they are looked for by first letter and length."""
+
+
+class WordCount:
+    """In how many passages of one source each word stands. Counting the same passages again gives the same words."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._passages = 0
+
+    def add(self, words: Sequence[str], pieces: str) -> None:
+        """One passage: its words in their own case, the pieces beside it joined by blanks."""
+        self._counts.update(set(words))
+        if pieces:
+            self._counts.update(set(pieces.split()))
+        self._passages += 1
+        if len(self._counts) > _MOST_WORDS:
+            self._counts = Counter({word: count for word, count in self._counts.items() if count > 1})
+
+    def vocabulary(self) -> list[str]:
+        return sorted(worth_keeping(self._counts))
+
+    def candidates(self, limit: int) -> dict[str, float]:
+        """Words that tell this source's passages apart, with how well they do: neither everywhere nor once."""
+        totals: Counter[str] = Counter()
+        for word, count in self._counts.items():
+            if count > 1 or self._passages < 20:
+                totals[folded(word)] += count
+        kept = [word for word in worth_keeping(totals) if len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()]
+        weights = {word: math.log(1 + totals[word]) * math.log(1 + self._passages / totals[word]) for word in kept}
+        return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:limit])
+
+
+def learn(connection: Connection, words: Sequence[str]) -> None:
+    """Counts one more source for each of the (distinct) words."""
+    (known,) = connection.execute("SELECT coalesce(max(id), 0) FROM words").fetchone()
+    connection.executemany(
+        "INSERT INTO words(word, uses) VALUES (?, 1) ON CONFLICT(word) DO UPDATE SET uses = uses + 1", ((word,) for word in words)
+    )
+    connection.execute("INSERT INTO words_fts(rowid, word) SELECT id, word FROM words WHERE id > ?", (known,))
+
+
+def unlearn(connection: Connection, words: Sequence[str]) -> None:
+    """Counts one source less; words without any are gone."""
+    for word in words:
+        connection.execute("UPDATE words SET uses = uses - 1 WHERE word = ?", (word,))
+    connection.execute("INSERT INTO words_fts(words_fts, rowid, word) SELECT 'delete', id, word FROM words WHERE uses <= 0")
+    connection.execute("DELETE FROM words WHERE uses <= 0")
+
+
+def uses_of(connection: Connection, words: Sequence[str]) -> dict[str, int]:
+    marks = ",".join("?" * len(words))
+    return dict(connection.execute(f"SELECT word, uses FROM words WHERE word IN ({marks})", list(words)))  # noqa: S608 (marks only)
+
+
+def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:
+    """Known words that begin with the part, then those that hold it; the most used first."""
+    if len(part) < _SHORTEST_PART:
+        return []
+    rows = connection.execute(
+        "SELECT word FROM words WHERE word >= ? AND word < ? AND length(word) <= ? ORDER BY uses DESC, length(word), word LIMIT ?",
+        (part, part + "\U0010ffff", len(part) + 12, limit),
+    )
+    found = [word for (word,) in rows]
+    if len(found) < limit:
+        rows = connection.execute(
+            "SELECT w.word FROM words_fts f JOIN words w ON w.id = f.rowid WHERE words_fts MATCH ? AND instr(w.word, ?) > 1"
+            " ORDER BY w.uses DESC, length(w.word), w.word LIMIT ?",
+            (" AND ".join(f'"{trigram}"' for trigram in _trigrams(part)), part, limit - len(found)),
+        )
+        found += [word for (word,) in rows]
+    return found
+
+
+def repairs(connection: Connection, word: str) -> list[str]:
+    """Known words within one edit of a word (two from eight letters on), nearest first, then the most used.
+
+    Numbers and words of fewer than five letters are left alone: their neighbours are other things.
+    """
+    if len(word) < _SHORTEST_REPAIRED or not word.isalpha():
+        return []
+    most = 2 if len(word) >= _TWO_EDITS_FROM else 1
+    near = []
+    for candidate, uses in _candidates(connection, word, most):
+        distance = edit_distance(word, candidate, most)
+        if 0 < distance <= most:
+            near.append((distance, -uses, candidate))
+    near.sort()
+    return [candidate for _, _, candidate in near]
+
+
+def edit_distance(one: str, other: str, most: int) -> int:
+    """Insertions, deletions, substitutions and swaps of neighbours between two words; `most + 1` when more than `most`."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    previous = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        current = [i]
+        for j, facing in enumerate(other, 1):
+            cost = min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (letter != facing))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == facing:
+                cost = min(cost, before[j - 2] + 1)
+            current.append(cost)
+        if min(current) > most:
+            return most + 1
+        before, previous = previous, current
+    return previous[-1]
+
+
+def _candidates(connection: Connection, word: str, most: int) -> Iterator[tuple[str, int]]:
+    low, high = len(word) - most, len(word) + most
+    if len(word) >= _TRIGRAM_FROM:
+        yield from connection.execute(
+            "SELECT w.word, w.uses FROM words_fts f JOIN words w ON w.id = f.rowid"
+            " WHERE words_fts MATCH ? AND length(w.word) BETWEEN ? AND ? ORDER BY f.rank LIMIT ?",
+            (" OR ".join(f'"{trigram}"' for trigram in _trigrams(word)), low, high, _CANDIDATES),
+        )
+        return
+    tail = word[-2:]
+    yield from connection.execute(
+        "SELECT word, uses FROM words WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ?"
+        " AND (substr(word, 1, 2) = ? OR substr(word, -2) = ? OR substr(word, 1, 3) = ?) ORDER BY uses DESC LIMIT ?",
+        (word[0], word[0] + "\U0010ffff", low, high, word[:2], tail, word[0] + word[2] + word[1], _CANDIDATES),
+    )
+
+
+def _trigrams(word: str) -> list[str]:
+    return sorted({word[i : i + 3] for i in range(len(word) - 2)})

@@ -1,0 +1,82 @@
+"""Words as index, query and ranking see them: letters and digits, folded, with the pieces of identifiers beside the whole.
+
+A word here is what SQLite's unicode61 tokenizer calls a token: a run of letters and digits, so `get_user_name` is three.
+Kept pure: no database, no stemming (the tokenizer of the index does that).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+_WORD = re.compile(r"[^\W_]+")
+_SNAKE = re.compile(r"[^\W_]+(?:_[^\W_]+)+")
+_PIECE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_HEX = re.compile(r"[0-9a-f]{8,}")
+_LONGEST_SPLIT = 64
+"""Longer runs are encoded data, not identifiers."""
+_CACHE_WORDS = 100_000
+
+STOP_WORDS = frozenset(
+    """a about all also am an and any are as at be been being but by can could did do does for from had has have he her here his
+    how i if in into is it its just may me might more most must my no not of on only or other our shall she should so some such
+    than that the their then there these they this to very was we were what when where which who whom whose why will with would
+    you your""".split()
+)
+"""Words that carry grammar rather than content; a query of nothing else is searched as it stands."""
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text, in order, in their own case."""
+    return _WORD.findall(text)
+
+
+def folded(text: str) -> str:
+    """Lower case without diacritics, as the index compares."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+def pieces_of(word: str) -> tuple[str, ...]:
+    """The parts of an identifier (`HTTPServerError`: HTTP, Server, Error) or the character pairs of CJK; empty for plain words."""
+    if word.isascii():
+        if len(word) > _LONGEST_SPLIT or (word[1:].islower() and word.isalpha()) or word.isdigit():
+            return ()
+        parts = _PIECE.findall(word)
+        return tuple(part for part in parts if len(part) > 1) if len(parts) > 1 else ()
+    return tuple(run[i : i + 2] for run in _CJK_RUN.findall(word) for i in range(len(run) - 1) if len(run) > 2)
+
+
+def glued(text: str) -> list[str]:
+    """snake_case identifiers as one word each (`get_user_name`: getusername), so that both spellings meet."""
+    if "_" not in text:
+        return []
+    return [whole.replace("_", "") for whole in _SNAKE.findall(text) if len(whole) <= _LONGEST_SPLIT]
+
+
+class Pieces(dict[str, str]):
+    """A word's pieces joined by blanks, remembered: texts repeat their words."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) > _CACHE_WORDS:
+            self.clear()
+        pieces = self[word] = " ".join(pieces_of(word))
+        return pieces
+
+    def beside(self, text: str, words: Sequence[str]) -> str:
+        """What to index beside a text so that its identifiers are found by their parts and as a whole."""
+        return " ".join((*filter(None, map(self.__getitem__, words)), *glued(text)))
+
+
+def worth_keeping(words: Iterable[str]) -> set[str]:
+    """Folded words that a person may mistype or abbreviate: 3 to 40 characters, not numbers, not hashes."""
+    return {
+        word
+        for word in map(folded, words)
+        if 3 <= len(word) <= 40 and not word.isdigit() and not (_HEX.fullmatch(word) and any(map(str.isdigit, word)))
+    }
