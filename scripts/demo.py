@@ -64,7 +64,12 @@ def jobs() -> list[Job]:
         Job("functions per module", "python", _FUNCTIONS, "ok"),
         Job("a script that fails", "python", _FAILS, "failed"),
         Job("a page from the network", "shell", "curl -s https://www.python.org/", "denied"),
-        Job("files of this project", "shell", f"find '{ROOT}' -name .venv -prune -o -type f -print | xargs -d '\\n' wc -lc", "ok"),
+        Job(
+            "files of this project",
+            "shell",
+            "find . '(' -name '.?*' -o -name __pycache__ ')' -prune -o -type f -print | xargs -d '\\n' wc -lc",
+            "ok",
+        ),
     ]
     if shutil.which("git") and (ROOT / ".git").is_dir():
         found.insert(0, Job("history", "shell", "git log --stat", "ok"))
