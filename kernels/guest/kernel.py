@@ -22,6 +22,7 @@ import threading
 import traceback
 import warnings
 
+import processes
 import zmq
 from ipykernel.control import ControlThread
 from ipykernel.displayhook import ZMQShellDisplayHook
@@ -80,6 +81,7 @@ class SessionKernel(IPythonKernel):
     """A kernel whose streams are descriptors, for many cells."""
 
     shell_class = Type(Shell)
+    _execute_sleep = 0  # half a millisecond in which stream messages get ahead of the answer; there are none
 
 
 class ScriptKernel(SessionKernel):
@@ -147,6 +149,8 @@ def serve(sockets, out, err, key, mode):
     if mode == "script":
         become_plain(app.shell)
     if mode != "notebook":
+        # The first run of a cell imports and builds what the later ones only use; its output goes nowhere yet.
+        app.shell.run_cell("0", silent=False)
         app.shell.compile.get_code_name = lambda *_: SCRIPT_NAME
         for target, fd in ((1, out), (2, err)):
             os.dup2(fd, target)
@@ -216,7 +220,10 @@ def trim(report):
 
 
 def finish_as_interpreter(shell):
-    """What the end of a script does: wait for its threads, run its atexit functions, close its files."""
+    """What the end of a script does: wait for its threads, run its atexit functions, close its files, end its children.
+
+    The host kills the whole item anyway. Done here too, it is done before the answer says that the script has ended.
+    """
     for thread in threading.enumerate():
         if not thread.daemon and thread is not threading.current_thread() and thread is not threading.main_thread():
             thread.join()
@@ -226,8 +233,9 @@ def finish_as_interpreter(shell):
         atexit._run_exitfuncs()
     except BaseException as error:  # as at an interpreter's end: reported, and the exit code stays
         sys.stderr.write(script_traceback(type(error), error))
-    shell.reset(new_session=False)
+    shell.user_ns.clear()
     gc.collect()
+    processes.kill_descendants(os.getpid())
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -26,6 +26,10 @@ import signal
 import socket
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves out the script's own folder
+
+import processes
+
 PRELOAD = (
     "IPython.core.completerlib IPython.core.debugger IPython.core.oinspect IPython.extensions.storemagic IPython.utils.wildcard "
     "encodings.idna encodings.latin_1 faulthandler ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell pdb cProfile "
@@ -85,7 +89,7 @@ class Launcher:
             with contextlib.suppress(ProcessLookupError):
                 send(pid, order["signum"])
         else:
-            kill_tree(pid)
+            processes.kill_tree(pid)
 
     def fork(self, order, fds):
         """A process of its own for the item, as leader of its own session."""
@@ -124,7 +128,7 @@ class Launcher:
     def sweep(self):
         """Kill every child of ours that is no item. Returns how many there were."""
         swept = 0
-        while leftovers := [pid for pid in children(os.getpid()) if pid not in self.items]:
+        while leftovers := [pid for pid in processes.children(os.getpid()) if pid not in self.items]:
             for pid in leftovers:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -133,46 +137,6 @@ class Launcher:
                     os.waitpid(pid, 0)
                     swept += 1
         return swept
-
-
-def children(pid):
-    """The direct children of a process, of all its threads."""
-    found = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                found += [int(word) for word in file.read().split()]
-    return found
-
-
-def kill_tree(pid):
-    """Stop a process and all its descendants, the process itself last.
-
-    While it lives, it is the one that its orphans go to (see `prepare_child`), so none gets out of sight; what is forked
-    between two looks is found by the next one, or becomes a child of the launcher and is swept.
-    """
-    for _ in range(64):
-        below, level = [], [pid]
-        while level:
-            level = [child for parent in level for child in children(parent)]
-            below += level
-        alive = [one for one in below if not is_zombie(one)]
-        if not alive:
-            break
-        for one in alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-
-
-def is_zombie(pid):
-    """Whether a process has ended and waits to be collected."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
-    except OSError:
-        return True
 
 
 def prepare_child():
@@ -192,9 +156,7 @@ def become_kernel(order, fds):
     """Run an IPython kernel until it is told to shut down or killed."""
     import kernel
 
-    kernel.serve(
-        dict(zip(("shell", "iopub", "stdin", "control"), fds, strict=False)), fds[4], fds[5], order["key"], order["mode"]
-    )
+    kernel.serve(dict(zip(("shell", "iopub", "stdin", "control"), fds, strict=False)), fds[4], fds[5], order["key"], order["mode"])
 
 
 def become_script(order, fds):
@@ -228,7 +190,6 @@ def main():
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     apply_limits(json.loads(sys.argv[2]))
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     # ipykernel takes an ImportError as "no debugger": saves a third of a kernel's start and 8 MiB each.
     sys.modules["debugpy"] = None
     for name in (*PRELOAD, "kernel"):

@@ -134,10 +134,12 @@ class LiveKernel:
                 raise KernelError(f"the kernel {why}", "Run: sandboxmcp doctor.", launcher.process.log)
         finally:
             welcome.cancel()
+        # As in the guest: the first request takes paths that the later ones find warm; a silent one leaves no trace.
+        await self.execute("pass", Reply(), silent=True)
 
-    async def execute(self, code: str, reply: Reply) -> None:
+    async def execute(self, code: str, reply: Reply, *, silent: bool = False) -> None:
         """Run one script to its end, filling in `reply`: what was displayed is there even when we are cancelled."""
-        message_id = self._client.execute(code, store_history=False, allow_stdin=False)
+        message_id = self._client.execute(code, silent=silent, store_history=False, allow_stdin=False)
         answer = asyncio.ensure_future(self._answer(message_id))
         outputs = asyncio.ensure_future(self._outputs(message_id, reply))
         try:
@@ -184,8 +186,11 @@ class LiveKernel:
             path.write_bytes(content)
             reply.artifacts.append(Artifact(str(mime)[:100], path, len(content)))
 
-    async def close(self) -> None:
-        """Kill the kernel with all it started, and forget its sockets. The capture stays for its owner to finish."""
+    async def forget(self) -> None:
+        """Kill the kernel with all it started, and give up its client and its addresses.
+
+        The capture stays for its owner to finish.
+        """
         await self.item.killed()
         self._client.stop_channels()
         await self._manager.cleanup_resources()

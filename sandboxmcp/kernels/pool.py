@@ -40,6 +40,10 @@ class KernelPool:
                 await self._throw_away(kernel)
         return await self._start()
 
+    async def spare_ready(self) -> bool:
+        """Wait for the spare that is being started; False when there is none or it did not start."""
+        return self._spare is not None and not (await asyncio.wait({self._spare}))[0].pop().exception()
+
     def replenish(self) -> None:
         """Start the next spare in the background, unless there is one."""
         if self._spare is None and self._launcher.alive:
@@ -51,7 +55,7 @@ class KernelPool:
 
     @staticmethod
     async def _throw_away(kernel: LiveKernel) -> None:
-        await kernel.close()
+        await kernel.forget()
         kernel.capture.discard()
 
     async def close(self) -> None:

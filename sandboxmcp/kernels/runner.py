@@ -81,6 +81,7 @@ class RunSession:
         self._sockets = SocketFolder()
         self._pool = KernelPool(launcher, self._context, self._sockets, captures, self._cap)
         self._scripts = script_languages()
+        self._tidying: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def start(cls, settings: Settings, captures: Path) -> RunSession:
@@ -109,11 +110,11 @@ class RunSession:
         except TimeoutError:
             status = "timeout"
         except asyncio.CancelledError:
-            outcome = await running.outcome("cancelled", time.monotonic() - started)
+            outcome = await self._end(running, "cancelled", time.monotonic() - started)
             if on_partial is not None:
                 on_partial(outcome)
             raise
-        return await running.outcome(status, time.monotonic() - started)
+        return await self._end(running, status, time.monotonic() - started)
 
     async def _begin(self, script: Script) -> _Running:
         if script.language in self._scripts:
@@ -122,8 +123,17 @@ class RunSession:
             known = sorted({"python", *self._scripts})
             raise UsageError(f"there is no language {script.language[:60]!r}", f"Use one of: {', '.join(known)}.")
         kernel = await self._pool.lease()
-        self._pool.replenish()
         return _Running(script, kernel.item, kernel.capture, kernel)
+
+    async def _end(self, running: _Running, status: Status | None, wall_s: float) -> Outcome:
+        """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
+        outcome = await running.outcome(status, wall_s)
+        if running.kernel is not None:
+            tidying = asyncio.ensure_future(running.kernel.forget())
+            self._tidying.add(tidying)
+            tidying.add_done_callback(self._tidying.discard)
+            self._pool.replenish()
+        return outcome
 
     async def _begin_process(self, script: Script) -> _Running:
         language = self._scripts[script.language]
@@ -145,6 +155,7 @@ class RunSession:
         """End the sandbox; scripts that still run end as killed."""
         await self._pool.close()
         await self._launcher.close()
+        await asyncio.gather(*self._tidying, return_exceptions=True)
         self._sockets.remove()
         self._context.destroy(linger=0)
 
@@ -156,41 +167,41 @@ class _Running:
         self._script = script
         self._item = item
         self._capture = capture
-        self._kernel = kernel
+        self.kernel = kernel
         self._reply = Reply()
 
     async def finished(self) -> None:
         """Wait until the script has ended by itself."""
-        if self._kernel is not None:
-            await self._kernel.execute(self._script.code, self._reply)
+        if self.kernel is not None:
+            await self.kernel.execute(self._script.code, self._reply)
         else:
             await asyncio.shield(self._item.ended)
 
     async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
-        """Kill what is left of the item, and say what became of it; `status` when it did not end by itself."""
-        if self._kernel is not None:
-            await self._kernel.close()
+        """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
+
+        A kernel that has answered has ended its children itself; its own end is not waited for.
+        """
+        if self._reply.status:
+            self._item.kill()
         else:
             await self._item.killed()
         out, err = await self._capture.finish()
-        exit_code, reason = None, ""
+        exit_code, reasons = None, []
         if status is None:
-            status, exit_code, reason = _verdict_of_end(self._reply, self._item.ended.result() if self._item.ended.done() else None)
+            status, exit_code, reason = _end_of(self._reply, self._item.ended.result() if self._item.ended.done() else None)
+            reasons = [reason]
         elif status == "timeout":
-            reason = f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"
-        reply = self._reply
-        if reply is not None and reply.dropped:
-            reason = (
-                f"{reason}; " * bool(reason)
-                + f"{reply.dropped} displayed results beyond the first {len(reply.artifacts)} were not kept"
-            )
+            reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
+        if self._reply.dropped:
+            reasons.append(f"{self._reply.dropped} displayed results beyond the first {len(self._reply.artifacts)} were not kept")
         if self._capture.trouble:
-            reason = f"{reason}; " * bool(reason) + f"output was lost: {self._capture.trouble}"
-        artifacts = tuple(reply.artifacts) if reply is not None else ()
-        return Outcome(self._script, status, exit_code, wall_s, out, err, artifacts, reason)
+            reasons.append(f"output was lost: {self._capture.trouble}")
+        reason = "; ".join(filter(None, reasons))
+        return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._reply.artifacts), reason)
 
 
-def _verdict_of_end(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
+def _end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
     """Status, exit code and reason of a script that ended by itself: from the kernel's answer, else from its process."""
     if reply.status:
         if reply.status == "ok":
