@@ -53,12 +53,17 @@ def _json_flag() -> inspect.Parameter:
     return inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=option, annotation=bool)
 
 
-def show(reply: Answer, as_json: bool) -> None:
-    """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line."""
+def show(reply: Answer, as_json: bool, *, ok: bool | None = None) -> None:
+    """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line.
+
+    `ok` in the document says whether what was asked for came about; default: the answer is no error.
+    """
     if as_json:
-        print(json.dumps({"ok": not reply.is_error, **reply.structured, "text": reply.text}, ensure_ascii=False))
+        print(
+            json.dumps({"ok": not reply.is_error if ok is None else ok, **reply.structured, "text": reply.text}, ensure_ascii=False)
+        )
     elif reply.is_error:
-        print(" ".join(reply.text.split("\n")), file=sys.stderr)
+        print("sandboxmcp: " + ": ".join(reply.text.split("\n")), file=sys.stderr)
     else:
         print(reply.text)
 

@@ -41,8 +41,9 @@ def add_to(group: typer.Typer) -> None:
         language = lang or _SUFFIXES.get(Path(file or "").suffix, "python")
         text = code if code is not None else _read(file or "")
         reply = _run(Services(settings), text, language=language, queries=query or [], timeout_s=timeout, budget_tokens=budget)
-        show(reply, as_json)
-        return _EXIT_CODES.get(str(reply.structured["status"]), 1)
+        exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
+        show(reply, as_json, ok=exit_code == 0)
+        return exit_code
 
 
 def _read(file: str) -> str:

@@ -14,7 +14,7 @@ _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 _FLAG: Schema = {"type": "boolean"}
 _LINE: Schema = {"type": "integer", "minimum": 1}
 _COUNT: Schema = {"type": "integer", "minimum": 1}
-_SECONDS: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": 86400}
+_SECONDS: Schema = {"type": "number", "exclusiveMinimum": 0}
 _BUDGET: Schema = {"type": "integer", "minimum": 50}
 _LANGUAGE: Schema = {"type": "string", "enum": ["python", "shell"]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sandboxmcp.tools.budget import cost, cut, last_fitting, total_cost
+from sandboxmcp.tools.budget import cost, cut, fair_shares, last_fitting, total_cost
 from sandboxmcp.tools.extract import LINE_TOKENS, extract, extract_cost
 from sandboxmcp.tools.fence import fenced
 from sandboxmcp.tools.items import Item, Stream
@@ -21,6 +21,15 @@ class Claim:
     item: int | None = None
     """Index of the item that it belongs to; None for a query."""
     indivisible: bool = False
+    floor: int = 0
+    """Tokens that it gets before anything is shared: the last words of stderr are never crowded out."""
+
+
+def shared(claims: Sequence[Claim], room: int) -> list[int]:
+    """What each claim gets of the room: floors first, then fair shares."""
+    floors = fair_shares([claim.floor for claim in claims], room)
+    rest = fair_shares([claim.need - floor for claim, floor in zip(claims, floors, strict=True)], room - sum(floors))
+    return [floor + share for floor, share in zip(floors, rest, strict=True)]
 
 
 def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool) -> list[Claim]:
@@ -57,4 +66,5 @@ def _end_of_stderr(stream: Stream, index: int) -> Claim:
         fitting = last_fitting(last, rest) or [text for text in (cut(last[-1], rest),) if text]
         return [end_of, *fitting] if fitting else [text for text in (cut(title, room),) if text]
 
-    return Claim(cost(end_of) + total_cost(whole or last), fill, index)
+    need = cost(end_of) + total_cost(whole or last)
+    return Claim(need, fill, index, floor=min(need, cost(end_of) + cost(cut(last[-1], LINE_TOKENS))))

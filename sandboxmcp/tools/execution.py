@@ -17,6 +17,7 @@ from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, Picture, answer
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.fence import clean_label
+from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.items import Found, Item
 from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
 from sandboxmcp.tools.passages import Section
@@ -146,7 +147,7 @@ def _answer(
     full_list = _store_receipts(services, items) if must_condense(items, budget) else None
     scope = Scope(services.project) if everywhere else Scope(services.project, batch=job.batch)
     needless = not everywhere and full_list is None and all_whole(items, budget)
-    found = [] if needless else [Found(query, tuple(store.search(query, scope))) for query in asked]
+    found = [] if needless else [find(services, query, scope) for query in asked]
     if not any(one.hits for one in found):
         items = [replace(item, stdout=with_error_lines(services, item.stdout)) if item.stdout else item for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]

@@ -12,8 +12,9 @@ from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
 from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.items import Found
-from sandboxmcp.tools.passages import Section, section, wanted
+from sandboxmcp.tools.passages import Section, Seen, section, wanted
 
 _LISTED = 1_000
 """Sources that a list looks at; more are counted."""
@@ -41,7 +42,7 @@ def search(
         raise UsageError("queries is empty", "Give at least one with a word in it.")
     where = _scope(services, scope, source, kind)
     order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
-    found = [Found(query, tuple(services.store.search(query, where, sort=order))) for query in asked]
+    found = [find(services, query, where, order) for query in asked]
     sections = _share(found, limit, budget_tokens)
     lines = [line for part in sections for line in part.lines]
     return answer(lines, budget_tokens, {"queries": _facts(found, sections)})
@@ -57,12 +58,10 @@ def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> lis
     shares = fair_shares([wanted(one, limit) for one in found], budget_tokens)
     spare = budget_tokens - sum(shares)
     sections: list[Section] = []
-    known: set[str] = set()
-    shown: set[str] = set()
+    seen = Seen()
     for one, share in zip(found, shares, strict=True):
-        part = section(one, share + spare, titled=len(found) > 1, known=known, limit=limit, shown=shown)
+        part = section(one, share + spare, seen, titled=len(found) > 1, limit=limit)
         spare = share + spare - total_cost(part.lines)
-        shown.update(part.cited)
         sections.append(part)
     return sections
 

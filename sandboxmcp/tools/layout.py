@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from sandboxmcp.core.model import Source
-from sandboxmcp.tools.budget import Page, cost, fair_shares, first_fitting, total_cost
-from sandboxmcp.tools.claims import Claim, item_claims
+from sandboxmcp.tools.budget import Page, cost, first_fitting, total_cost
+from sandboxmcp.tools.claims import Claim, item_claims, shared
 from sandboxmcp.tools.items import Found, Item
-from sandboxmcp.tools.passages import Section, section, wanted
+from sandboxmcp.tools.passages import Section, Seen, section, wanted
 from sandboxmcp.tools.receipt import receipt, tally
 
 _RECEIPTS_SHARE = 0.6
@@ -97,7 +97,7 @@ def _settle(
         excerpts = not any(one.hits for one in unseen)
         claims: list[Claim] = [claim for index in told for claim in claims_of(index, index in whole, excerpts)]
         claims += [Claim(wanted(one), lambda room: ()) for one in unseen]
-        shares = fair_shares([claim.need for claim in claims], room - receipts)
+        shares = shared(claims, room - receipts)
         short = [claim for claim, share in zip(claims, shares, strict=True) if claim.indivisible and share < claim.need]
         if not short:
             return claims, shares
@@ -116,8 +116,7 @@ def _answer_queries(
 ) -> tuple[Section, ...]:
     """One section per query; what one leaves goes to the next. A query whose hits are all shown whole above has no lines."""
     sections: list[Section] = []
-    shown: set[str] = set()
-    known = {stream.source.handle for item in items for stream in item.streams}
+    seen = Seen(stream.source.handle for item in items for stream in item.streams)
     spare = page.room - reserve - sum(shares)
     for every, share in zip(found, shares, strict=True):
         one = _unseen(every, items, whole)
@@ -125,8 +124,7 @@ def _answer_queries(
         if every.hits and not one.hits:
             part = Section((), (), 0)
         else:
-            part = section(one, min(room, page.room), titled=len(found) > 1, shown=shown, known=known)
-        shown.update(part.cited)
+            part = section(one, min(room, page.room), seen, titled=len(found) > 1)
         spare = room - total_cost(part.lines)
         page.add_all(part.lines)
         sections.append(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -27,6 +27,24 @@ class Section:
     """Hits that found no room."""
 
 
+class Seen:
+    """What the reader has before the next passage: labels of handles, and lines that need no second showing."""
+
+    def __init__(self, labelled: Iterable[str] = ()) -> None:
+        self.labelled = set(labelled)
+        self._lines: dict[str, set[int]] = {}
+
+    def covers(self, hit: Hit) -> bool:
+        """Were all its lines shown? Parts of very long lines count as never shown: two of one line differ."""
+        lines = self._lines.get(hit.handle, set())
+        return not hit.partial and lines.issuperset(range(hit.first_line, hit.last_line + 1))
+
+    def add(self, hit: Hit) -> None:
+        self.labelled.add(hit.handle)
+        if not hit.partial:
+            self._lines.setdefault(hit.handle, set()).update(range(hit.first_line, hit.last_line + 1))
+
+
 def question(query: str) -> str:
     """The line above a query's passages."""
     return f"? {one_line(query, 120)}"
@@ -38,22 +56,19 @@ def wanted(found: Found, limit: int | None = None) -> int:
     return cost(question(found.query)) + sum(map(_price, hits)) + _SMALLEST
 
 
-def section(
-    found: Found, room: int, *, titled: bool, known: set[str], limit: int | None = None, shown: Collection[str] = ()
-) -> Section:
-    """The best hits within `room` tokens; those already cited elsewhere in the answer (`shown`) are not repeated.
+def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | None = None) -> Section:
+    """The best hits within `room` tokens; what was `seen` is not repeated, and what is shown is added to it.
 
-    `limit` is a maximum of hits. The first hit is trimmed rather than left out. `known`: handles whose label the reader
-    has seen; those shown here are added.
+    `limit` is a maximum of hits. The first hit is trimmed rather than left out.
     """
     page = Page(room)
     if titled:
         page.add_cut(question(found.query))
-    hits = [hit for hit in found.hits if hit.citation not in shown][:limit]
+    hits = [hit for hit in found.hits if not seen.covers(hit)][:limit]
     if not hits:
         page.add(_nothing(found))
         return Section(tuple(page.lines), (), 0)
-    cited = _fill(page, hits, found.query, known)
+    cited = _fill(page, hits, found.query, seen)
     return Section(tuple(page.lines), cited, len(hits) - len(cited))
 
 
@@ -61,19 +76,21 @@ def _nothing(found: Found) -> str:
     return "matches are shown above" if found.hits else f'No results for "{one_line(found.query, 60)}"'
 
 
-def _fill(page: Page, hits: Sequence[Hit], query: str, known: set[str]) -> tuple[str, ...]:
+def _fill(page: Page, hits: Sequence[Hit], query: str, seen: Seen) -> tuple[str, ...]:
     cited: list[str] = []
     for number, hit in enumerate(hits):
+        if seen.covers(hit):
+            continue
         rest = len(hits) - number - 1
         room = page.room - (cost(_more(rest)) if rest else 0)
-        named = replace(hit, label="") if hit.handle in known else hit
+        named = replace(hit, label="") if hit.handle in seen.labelled else hit
         if _price(named) > room and not cited:
             named = _trimmed(named, query, room)
         if _price(named) > room:
             page.add(_more(rest + 1))
             break
         page.add_all(_block(named))
-        known.add(hit.handle)
+        seen.add(named)
         cited.append(named.citation)
     return tuple(cited)
 

@@ -1,0 +1,38 @@
+"""A query against the store, its best passages of code widened to the end of the paragraph that they begin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Literal
+
+from sandboxmcp.core.model import Hit, Scope, Source
+from sandboxmcp.services import Services
+from sandboxmcp.tools.items import Found
+
+_WIDENED = 3
+"""So many of the best hits."""
+_LINES = 8
+"""At most so many more lines each: a signature without its body answers little."""
+
+
+def find(services: Services, query: str, scope: Scope, sort: Literal["relevance", "recent"] = "relevance") -> Found:
+    """The query with its hits, best first. Blocking.
+
+    Raises:
+        StoreError.
+    """
+    source_of = cache(services.store.get)
+    hits = services.store.search(query, scope, sort=sort)
+    best = [_widened(services, hit, source_of(hit.handle)) for hit in hits[:_WIDENED]]
+    return Found(query, (*best, *hits[_WIDENED:]))
+
+
+def _widened(services: Services, hit: Hit, source: Source) -> Hit:
+    if source.kind != "code" or hit.partial or hit.last_line >= source.lines:
+        return hit
+    following = services.store.read_lines(hit.handle, hit.last_line + 1, hit.last_line + _LINES)
+    blank = next((index for index, line in enumerate(following) if not line.strip()), len(following))
+    if not blank or not hit.text.strip():
+        return hit
+    return replace(hit, text="\n".join([hit.text, *following[:blank]]), last_line=hit.last_line + blank)
