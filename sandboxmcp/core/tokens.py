@@ -54,7 +54,7 @@ def _word_tokens(word: str) -> int:
 
 def _marks_tokens(marks: str) -> int:
     if not marks.isascii():
-        return len(marks.encode())
+        return len(marks.encode("utf-8", "surrogatepass"))
     if len(set(marks)) == 1:
         return 1 + len(marks) // _REPEATED_RUN
     return -(-len(marks) // 3)
