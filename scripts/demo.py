@@ -32,7 +32,7 @@ for path in sorted(pathlib.Path(sysconfig.get_path("stdlib")).rglob("*.py")):
         continue
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError):
         continue
     functions = sum(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree))
     counts[path.relative_to(sysconfig.get_path("stdlib"))] = functions
