@@ -45,8 +45,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Launcher:
     """The running items by number, and the socket to the host."""
 
-    def __init__(self, control):
+    def __init__(self, control, cpu_s):
         self.control = control
+        self.cpu_s = cpu_s
         self.items = {}  # pid of the item's first process → its number
 
     def run(self):
@@ -96,7 +97,7 @@ class Launcher:
         pid = os.fork()
         if pid == 0:
             try:
-                prepare_child()
+                prepare_child(self.cpu_s)
                 self.control.close()
                 if order["op"] == "kernel":
                     become_kernel(order, fds)
@@ -139,8 +140,9 @@ class Launcher:
         return swept
 
 
-def prepare_child():
-    """Undo what only the launcher needs: its signals, its invisibility, its frozen garbage collector."""
+def prepare_child(cpu_s):
+    """Undo what only the launcher needs: its signals and its invisibility; limit the processor time, in seconds."""
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 2))  # first SIGXCPU, two seconds later SIGKILL
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -189,7 +191,9 @@ def main():
     """Prepare once, then serve."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    apply_limits(json.loads(sys.argv[2]))
+    limits = json.loads(sys.argv[2])
+    cpu_s = limits.pop("CPU")  # of an item, not of all of them together
+    apply_limits(limits)
     # ipykernel takes an ImportError as "no debugger": saves a third of a kernel's start and 8 MiB each.
     sys.modules["debugpy"] = None
     for name in (*PRELOAD, "kernel"):
@@ -199,7 +203,7 @@ def main():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
-    Launcher(control).run()
+    Launcher(control, cpu_s).run()
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ class Item:
     def __init__(self, launcher: Launcher, number: int) -> None:
         self._launcher = launcher
         self.number = number
+        self.pid = 0
+        """Of its first process, as numbered inside the sandbox."""
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         """The exit code, negative for a signal; None when the whole sandbox ended under it."""
 
@@ -129,7 +131,7 @@ class Launcher:
         forked = self._forks[number] = self._loop.create_future()
         self.post({**order, "id": number}, fds)
         try:
-            await asyncio.wait_for(asyncio.shield(forked), _ANSWER_TIMEOUT_S)
+            item.pid = await asyncio.wait_for(asyncio.shield(forked), _ANSWER_TIMEOUT_S)
         except TimeoutError:
             self.kill()
             raise KernelError("the launcher inside the sandbox does not answer", "Try again.", self._process.log) from None
@@ -211,6 +213,7 @@ def _limits(settings: Settings) -> dict[str, int]:
         "NPROC": settings["limits.processes"],
         "NOFILE": settings["limits.descriptors"],
         "FSIZE": settings["limits.file"],
+        "CPU": settings["limits.cpu"],
         "CORE": 0,
     }
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import zmq.asyncio
@@ -27,6 +29,8 @@ from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.manager import LiveKernel, Reply, message_context
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
+from sandboxmcp.sandbox.hints import limit_hint
+from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits
 
 OnPartial = Callable[[Outcome], None]
 
@@ -82,6 +86,13 @@ class RunSession:
         self._pool = KernelPool(launcher, self._context, self._sockets, captures, self._cap)
         self._scripts = script_languages()
         self._tidying: set[asyncio.Task[None]] = set()
+        self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
+        self._watchdog = Watchdog(
+            launcher.process.init_pid or 0,
+            settings.workspace,
+            WatchLimits(settings["limits.memory"], settings["limits.workspace"], settings["limits.files"]),
+            launcher.process.kill,
+        )
 
     @classmethod
     async def start(cls, settings: Settings, captures: Path) -> RunSession:
@@ -102,6 +113,7 @@ class RunSession:
             KernelError: the sandbox or the kernel died before the script began.
         """
         running = await self._begin(script)
+        watched = self._watch(running.item)
         started = time.monotonic()
         status: Status | None = None
         try:
@@ -110,11 +122,11 @@ class RunSession:
         except TimeoutError:
             status = "timeout"
         except asyncio.CancelledError:
-            outcome = await self._end(running, "cancelled", time.monotonic() - started)
+            outcome = await self._end(running, watched, "cancelled", time.monotonic() - started)
             if on_partial is not None:
                 on_partial(outcome)
             raise
-        return await self._end(running, status, time.monotonic() - started)
+        return await self._end(running, watched, status, time.monotonic() - started)
 
     async def _begin(self, script: Script) -> _Running:
         if script.language in self._scripts:
@@ -125,15 +137,37 @@ class RunSession:
         kernel = await self._pool.lease()
         return _Running(script, kernel.item, kernel.capture, kernel)
 
-    async def _end(self, running: _Running, status: Status | None, wall_s: float) -> Outcome:
+    def _watch(self, item: Item) -> Watched:
+        loop = asyncio.get_running_loop()
+
+        def kill() -> None:
+            loop.call_soon_threadsafe(item.kill)
+
+        return self._watchdog.begin(item.pid, kill)
+
+    async def _end(self, running: _Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
         """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
-        outcome = await running.outcome(status, wall_s)
+        try:
+            outcome = await running.outcome(status, wall_s)
+        finally:
+            self._watchdog.finish(watched)
+        outcome = self._explained(outcome, watched)
         if running.kernel is not None:
             tidying = asyncio.ensure_future(running.kernel.forget())
             self._tidying.add(tidying)
             tidying.add_done_callback(self._tidying.discard)
             self._pool.replenish()
         return outcome
+
+    def _explained(self, outcome: Outcome, watched: Watched) -> Outcome:
+        """The same with the limit that ended it, or that it probably met."""
+        if watched.breach:
+            return replace(outcome, status="killed", exit_code=None, reason=f"killed: {watched.breach}")
+        if outcome.status != "failed" or outcome.stderr is None:
+            return outcome
+        ended_by = outcome.reason.removeprefix("ended by ")
+        hint = limit_hint(_tail(outcome.stderr.path), ended_by, self._limits)
+        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, hint))))
 
     async def _begin_process(self, script: Script) -> _Running:
         language = self._scripts[script.language]
@@ -153,6 +187,7 @@ class RunSession:
 
     async def close(self) -> None:
         """End the sandbox; scripts that still run end as killed."""
+        self._watchdog.stop()
         await self._pool.close()
         await self._launcher.close()
         await asyncio.gather(*self._tidying, return_exceptions=True)
@@ -165,7 +200,7 @@ class _Running:
 
     def __init__(self, script: Script, item: Item, capture: ItemCapture, kernel: LiveKernel | None) -> None:
         self._script = script
-        self._item = item
+        self.item = item
         self._capture = capture
         self.kernel = kernel
         self._reply = Reply()
@@ -175,7 +210,7 @@ class _Running:
         if self.kernel is not None:
             await self.kernel.execute(self._script.code, self._reply)
         else:
-            await asyncio.shield(self._item.ended)
+            await asyncio.shield(self.item.ended)
 
     async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
         """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
@@ -183,13 +218,13 @@ class _Running:
         A kernel that has answered has ended its children itself; its own end is not waited for.
         """
         if self._reply.status:
-            self._item.kill()
+            self.item.kill()
         else:
-            await self._item.killed()
+            await self.item.killed()
         out, err = await self._capture.finish()
         exit_code, reasons = None, []
         if status is None:
-            status, exit_code, reason = _end_of(self._reply, self._item.ended.result() if self._item.ended.done() else None)
+            status, exit_code, reason = _end_of(self._reply, self.item.ended.result() if self.item.ended.done() else None)
             reasons = [reason]
         elif status == "timeout":
             reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
@@ -199,6 +234,13 @@ class _Running:
             reasons.append(f"output was lost: {self._capture.trouble}")
         reason = "; ".join(filter(None, reasons))
         return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._reply.artifacts), reason)
+
+
+def _tail(path: Path) -> str:
+    """The last 4 KiB of a file, as text."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+        return file.read().decode(errors="replace")
 
 
 def _end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:

@@ -1,0 +1,133 @@
+"""What the processes of a sandbox use, read from the host's /proc and file systems. Only measures; watch.py judges."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_TMPFS = ("tmp", "dev/shm", "home")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of the host: its number, threads, and resident bytes (an upper bound of its share)."""
+
+    pid: int
+    tasks: int
+    resident: int
+
+
+def tree(pid: int) -> Iterator[Process]:
+    """A process and all below it, as far as they can still be read."""
+    waiting = [pid]
+    while waiting:
+        current = waiting.pop()
+        try:
+            fields = Path(f"/proc/{current}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        yield Process(current, int(fields[17]), int(fields[21]) * _PAGE)
+        waiting += children(current)
+
+
+def children(pid: int) -> list[int]:
+    """The direct children of a process, of all its threads."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_bytes().split()]
+    return found
+
+
+def host_pid(init: int, pid_inside: int) -> int:
+    """The host's number of a process that the pid namespace of `init` calls `pid_inside`; 0 when there is none."""
+    for launcher in children(init):
+        for pid in (launcher, *children(launcher)):
+            with contextlib.suppress(OSError, StopIteration):
+                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+                numbers = next(line for line in lines if line.startswith("NSpid:")).split()
+                if int(numbers[-1]) == pid_inside:
+                    return pid
+    return 0
+
+
+def memory_of(pid: int, *, with_files: bool = False) -> int:
+    """Bytes that a process has of its own, shared ones divided among the sharers; with_files: memfds that are open too.
+
+    Where the shares cannot be read (a process may make itself opaque to all but root) the resident size stands for them.
+    """
+    shares: dict[str, int] = {}
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+            name, _, value = line.partition(":")
+            shares[name] = int(value.split()[0]) << 10
+    except OSError:
+        return next((process.resident for process in tree(pid)), 0)
+    files = _memory_files(pid) if with_files else 0
+    return shares.get("Pss", 0) + max(0, files - shares.get("Pss_Shmem", 0))
+
+
+def _memory_files(pid: int) -> int:
+    sizes: dict[tuple[int, int], int] = {}
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/memfd:"):
+                    found = os.stat(f"/proc/{pid}/fd/{fd}")
+                    sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values())
+
+
+def shared_memory() -> int:
+    """Bytes of all tmpfs, memfd and shared anonymous memory of the machine."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Shmem:")).split()[1]) << 10
+    return 0
+
+
+def tmpfs_files(processes: list[Process]) -> list[tuple[str, int]]:
+    """How many files there are in each tmpfs folder of the sandbox, seen through the first process that lets us."""
+    for process in processes:
+        root = f"/proc/{process.pid}/root"
+        found = []
+        for folder in _TMPFS:
+            with contextlib.suppress(OSError):
+                if os.stat(f"{root}/{folder}").st_dev != os.stat(f"/{folder}").st_dev:  # before pivot_root it is the host's
+                    numbers = os.statvfs(f"{root}/{folder}")
+                    found.append((folder, numbers.f_files - numbers.f_ffree))
+        if found:
+            return found
+    return []
+
+
+def written_by(pid: int) -> int:
+    """Bytes that a process and its collected children have written to disks; 0 when it hides that."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("write_bytes:")).split()[1])
+    return 0
+
+
+def changed_since(folder: Path, since: float) -> tuple[int, int]:
+    """Bytes on disk and number of the regular files below a folder that changed at or after a time."""
+    size = count = 0
+    waiting = [os.fspath(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                        continue
+                    found = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(found.st_mode) and found.st_ctime >= since:
+                        size += found.st_blocks * 512
+                        count += 1
+    return size, count

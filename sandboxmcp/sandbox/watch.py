@@ -1,0 +1,176 @@
+"""What the operating system does not limit for us is watched from the host, and its breach ends the item that caused it.
+
+Watched: memory of all processes of the items together (exact shares are read only when the cheap upper bound says so), memory held
+in files without a name (memfd), files in the tmpfs folders, growth of the workspace. What setrlimit(2) limits well is set by the
+launcher inside. Not covered: memory of the kernel itself (sockets, pipes, page tables), which needs a control group.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandboxmcp.sandbox.usage import Process, changed_since, host_pid, memory_of, shared_memory, tmpfs_files, tree, written_by
+
+_PERIOD_S = 0.05
+_SLOW_EVERY = 5
+"""Files and file systems are looked at in every fifth round."""
+_GRACE_S = 1.0
+"""An item that is still there so long after its breach takes its sandbox with it (it may have stopped the launcher)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLimits:
+    """What the items of one sandbox may use together."""
+
+    memory: int
+    """Bytes."""
+    workspace: int
+    """Bytes that the workspace may grow by."""
+    files: int
+    """New files in the workspace; files in each tmpfs folder."""
+
+
+@dataclass(slots=True, eq=False)
+class Watched:
+    """One item while it runs. The thread writes, its owner reads when the item has ended."""
+
+    pid: int
+    """The host's number of its first process; 0 when it had ended before it could be found."""
+    breach: str = ""
+    """Why it was ended, in words for the reader."""
+    breached_at: float = 0.0
+    most_tasks: int = 0
+    """The largest number of processes and threads seen."""
+    kill: Callable[[], None] = field(default=lambda: None)
+
+
+class Watchdog:
+    """A thread that sleeps while nothing runs. `end_sandbox` is its last resort."""
+
+    def __init__(self, init_pid: int, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[], None]) -> None:
+        self._init = init_pid
+        self._workspace = workspace
+        self._limits = limits
+        self._end_sandbox = end_sandbox
+        self._items: list[Watched] = []
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._disk = _DiskBaseline(workspace)
+        self._shared_at_start = shared_memory()
+        threading.Thread(target=self._watch, daemon=True, name="sandboxmcp-watchdog").start()
+
+    def begin(self, pid_inside: int, kill: Callable[[], None]) -> Watched:
+        """Watch the item whose first process has this number inside; `kill` is called from the watchdog's thread."""
+        item = Watched(host_pid(self._init, pid_inside), kill=kill)
+        with self._changed:
+            if not self._items:
+                self._disk = _DiskBaseline(self._workspace)
+            self._items.append(item)
+            self._changed.notify()
+        return item
+
+    def finish(self, item: Watched) -> None:
+        with self._changed:
+            self._items.remove(item)
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+
+    def _watch(self) -> None:
+        rounds = 0
+        while True:
+            with self._changed:
+                while not self._items and not self._stopped:
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                items = list(self._items)
+            self._look(items, thoroughly=rounds % _SLOW_EVERY == 0)
+            rounds += 1
+            time.sleep(_PERIOD_S)
+
+    def _look(self, items: list[Watched], *, thoroughly: bool) -> None:
+        overdue = [item for item in items if item.breach and time.monotonic() - item.breached_at > _GRACE_S]
+        if overdue:
+            self._end_sandbox()
+            return
+        trees = {id(item): list(tree(item.pid)) for item in items if item.pid and not item.breach}
+        for item in items:
+            item.most_tasks = max(item.most_tasks, sum(process.tasks for process in trees.get(id(item), [])))
+        everyone = [process for processes in trees.values() for process in processes]
+        if sum(process.resident for process in everyone) > self._limits.memory:
+            self._judge_memory(items, trees)
+        if thoroughly:
+            if shared_memory() - self._shared_at_start > self._limits.memory // 2:
+                self._judge_memory(items, trees, with_files=True)
+            self._judge_files(items, everyone)
+
+    def _judge_memory(self, items: list[Watched], trees: dict[int, list[Process]], *, with_files: bool = False) -> None:
+        """Exact shares; the item with the largest goes."""
+        shares = {key: sum(memory_of(process.pid, with_files=with_files) for process in tree) for key, tree in trees.items()}
+        total = sum(shares.values())
+        if total > self._limits.memory:
+            largest = max(shares, key=lambda key: shares[key])
+            reason = f"{in_gib(total)} of memory, limit {in_gib(self._limits.memory)}; raise limits.memory"
+            self._breach([item for item in items if id(item) == largest], reason)
+
+    def _judge_files(self, items: list[Watched], everyone: list[Process]) -> None:
+        for folder, count in tmpfs_files(everyone):
+            if count > self._limits.files:
+                self._breach(items, f"{count:,} files in /{folder}, limit {self._limits.files:,}; raise limits.files")
+                self._end_sandbox()  # what was created stays, and takes memory, until the sandbox ends
+                return
+        size, count = self._disk.growth(self._limits, sum(written_by(process.pid) for process in everyone))
+        if size > self._limits.workspace:
+            what = f"the workspace grew by {in_gib(size)}, limit {in_gib(self._limits.workspace)}; raise limits.workspace"
+            self._breach(items, what)
+        elif count > self._limits.files:
+            self._breach(items, f"{count:,} new files in the workspace, limit {self._limits.files:,}; raise limits.files")
+
+    def _breach(self, items: list[Watched], reason: str) -> None:
+        for item in items:
+            if not item.breach:
+                item.breach, item.breached_at = reason, time.monotonic()
+                item.kill()
+
+
+class _DiskBaseline:
+    """What was written and how full the file system was when we last looked closely, so that only a change makes us look again."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self._since = time.time()
+        self._used = self._now()
+        self._written = 0
+
+    def _now(self) -> tuple[int, int]:
+        """Bytes and files in use; others may fill or free the same disk meanwhile."""
+        try:
+            numbers = os.statvfs(self._workspace)
+        except OSError:
+            return 0, 0
+        return (numbers.f_blocks - numbers.f_bfree) * numbers.f_frsize, numbers.f_files - numbers.f_ffree
+
+    def growth(self, limits: WatchLimits, written: int) -> tuple[int, int]:
+        """Bytes and files new in the workspace; (0, 0) while neither the items nor the disk show as much as a limit."""
+        size, count = self._now()
+        grown = size - self._used[0] > limits.workspace or count - self._used[1] > limits.files
+        if not grown and written - self._written <= limits.workspace:
+            return 0, 0
+        found = changed_since(self._workspace, self._since)
+        # What others wrote, or was overwritten, is not growth: look again only after the same amount once more.
+        self._used = size - found[0], count - found[1]
+        self._written = written - found[0]
+        return found
+
+
+def in_gib(size: int) -> str:
+    """`2.1 GiB`, or MiB below one."""
+    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MiB"
