@@ -1,0 +1,92 @@
+"""The server through a real client, in memory, both eras: knowledge tools and errors; nothing here needs a sandbox."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandboxmcp.services import Services
+
+pytestmark = pytest.mark.anyio
+
+NAMES = "ctx_batch_execute ctx_execute ctx_search ctx_index ctx_read ctx_sources ctx_stats ctx_doctor".split()
+
+
+async def test_the_eight_tools_are_listed_with_their_schemas(connect: Any) -> None:
+    async with connect() as client:
+        tools = (await client.list_tools()).tools
+    assert [tool.name for tool in tools] == NAMES
+    assert tools[1].input_schema["required"] == ["code"] and all(tool.output_schema is None for tool in tools)
+
+
+async def test_the_instructions_reach_the_client(connect: Any) -> None:
+    async with connect() as client:
+        assert client.instructions.startswith("Think in code")
+
+
+async def test_what_is_indexed_is_found_read_listed_and_counted(connect: Any, tmp_path: Path) -> None:
+    async with connect() as client:
+        (tmp_path / "project" / "notes.md").write_text("# Animals\n\nThe zebra runs.\n")
+        indexed = await client.call_tool("ctx_index", {"path": "notes.md"})
+        handle = indexed.structured_content["handle"]
+        found = await client.call_tool("ctx_search", {"queries": ["zebra"]})
+        read = await client.call_tool("ctx_read", {"handle": handle})
+        listed = await client.call_tool("ctx_sources", {})
+        counted = await client.call_tool("ctx_stats", {})
+    assert "| The zebra runs." in found.content[0].text and "| # Animals" in read.content[0].text
+    assert listed.structured_content["sources"][0]["handle"] == handle
+    assert counted.structured_content["tools"]["ctx_search"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("ctx_serch", {}, "Did you mean 'ctx_search'?"),
+        ("ctx_read", {"handle": "nope"}, "no source 'nope'"),
+        ("ctx_read", {"handle": "nope", "budget_tokens": 0}, "from 50"),
+        ("ctx_search", {"queries": ["a"], "budget_tokens": -1}, "from 50"),
+        ("ctx_search", {"queries": []}, "queries is empty"),
+        ("ctx_batch_execute", {"commands": []}, "commands is empty"),
+        ("ctx_batch_execute", {"commands": [{"label": "x"}]}, "either `command` or `code`"),
+        ("ctx_execute", {"code": "1", "kernel": "k"}, "unknown kernel 'k'"),
+        ("ctx_execute", {"code": "1", "language": "pyton"}, "Did you mean 'python'?"),
+        ("ctx_execute", {"code": "a\0b"}, "NUL byte"),
+        ("ctx_execute", {"code": "  "}, "the code is empty"),
+        ("ctx_execute", {"code": "1", "timeout_s": 1e9}, "at most 86,400"),
+    ],
+)
+async def test_bad_input_is_an_error_that_says_what_to_do(connect: Any, tool: str, arguments: dict[str, Any], message: str) -> None:
+    async with connect() as client:
+        result = await client.call_tool(tool, arguments)
+    assert (result.is_error, message in result.content[0].text, "Traceback" in result.content[0].text) == (True, True, False)
+
+
+async def test_a_broken_pack_stops_execution_and_nothing_else(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("not = [toml")
+    async with connect(policy_packs=str(tmp_path / "bad.toml")) as client:
+        refused = await client.call_tool("ctx_execute", {"code": "print(1)"})
+        searched = await client.call_tool("ctx_search", {"queries": ["x"]})
+    assert (refused.structured_content["exit_code"], searched.is_error) == (6, False)
+
+
+async def test_a_store_that_cannot_be_opened_is_an_error_with_its_code(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    async with connect(data_dir=str(tmp_path / "file")) as client:
+        result = await client.call_tool("ctx_search", {"queries": ["x"]})
+    assert (result.is_error, result.structured_content["exit_code"]) == (True, 5)
+
+
+async def test_a_bug_of_ours_is_logged_and_not_shown(
+    connect: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: Services) -> None:
+        raise RuntimeError("secret internals")
+
+    monkeypatch.setattr(Services, "store", property(broken))
+    with caplog.at_level(logging.ERROR, logger="sandboxmcp"):
+        async with connect() as client:
+            result = await client.call_tool("ctx_search", {"queries": ["x"]})
+    assert (result.is_error, "secret" in result.content[0].text, "secret internals" in caplog.text) == (True, False, True)

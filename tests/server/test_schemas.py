@@ -1,0 +1,38 @@
+"""What every session pays for: the listed tools and the instructions."""
+
+from __future__ import annotations
+
+import json
+
+import bpe_openai
+import pytest
+
+from sandboxmcp.server.arguments import checked_arguments
+from sandboxmcp.server.calls import CALLS
+from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
+
+ALIASES = ("timeout", "contentType", "query", "timeline", "global", "bash", "kernel")
+
+
+def test_the_listed_tools_cost_at_most_a_thousand_tokens() -> None:
+    listed = [{"name": name, "description": text, "inputSchema": schema} for name, (text, schema) in TOOLS.items()]
+    encoding = bpe_openai.get_encoding("cl100k_base")
+    assert len(encoding.encode(json.dumps(listed, separators=(",", ":"), ensure_ascii=False))) <= 1_000
+
+
+def test_the_instructions_are_short() -> None:
+    assert len(bpe_openai.get_encoding("cl100k_base").encode(INSTRUCTIONS)) <= 100
+
+
+def test_every_listed_tool_can_be_called_and_no_other() -> None:
+    assert set(TOOLS) == set(CALLS)
+
+
+@pytest.mark.parametrize("word", ALIASES)
+def test_aliases_are_accepted_but_not_advertised(word: str) -> None:
+    assert f'"{word}"' not in json.dumps(TOOLS)
+
+
+def test_every_tool_with_arguments_takes_a_budget() -> None:
+    without = [name for name, (_, schema) in TOOLS.items() if "budget_tokens" not in schema["properties"]]
+    assert without == ["ctx_stats", "ctx_doctor"] and all(checked_arguments(name, {}) == {} for name in without)

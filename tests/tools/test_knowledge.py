@@ -1,0 +1,94 @@
+"""ctx_search and ctx_sources on a real store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import NewSource, Source
+from sandboxmcp.core.tokens import estimate_tokens
+from sandboxmcp.services import Services
+from sandboxmcp.tools.knowledge import search, sources
+
+
+def store(services: Services, label: str, text: str, **more: Any) -> Source:
+    facts = {"project": services.project, "session": services.session} | more
+    return services.store.add(NewSource(label, "text", **facts), text)
+
+
+def test_a_passage_is_cited_by_handle_and_lines(services: Services) -> None:
+    one = store(services, "notes", "alpha\nthe zebra runs\nomega\n")
+    answer = search(services, ["zebra"], budget_tokens=500)
+    assert answer.text.startswith(f"{one.handle}:") and "| the zebra runs" in answer.text
+    assert [hit.split(":")[0] for hit in answer.structured["queries"][0]["hits"]] == [one.handle]
+
+
+def test_structured_content_repeats_no_text(services: Services) -> None:
+    store(services, "notes", "the zebra runs\n")
+    assert "runs" not in str(search(services, ["zebra"], budget_tokens=500).structured)
+
+
+def test_every_query_has_its_part_and_a_miss_says_so(services: Services) -> None:
+    store(services, "notes", "the zebra runs\n")
+    text = search(services, ["zebra", "qqqqzzzz"], budget_tokens=500).text
+    assert (text.startswith("? zebra\n"), text.endswith('? qqqqzzzz\nNo results for "qqqqzzzz"')) == (True, True)
+
+
+def test_punctuation_alone_finds_nothing_and_breaks_nothing(services: Services) -> None:
+    store(services, "notes", "the zebra runs\n")
+    assert search(services, ["!?*\"'()"], budget_tokens=500).text.startswith("No results for")
+
+
+def test_the_limit_is_a_maximum_per_query(services: Services) -> None:
+    for number in range(6):
+        store(services, f"n{number}", f"zebra number {number} {'x' * number}\n")
+    assert len(search(services, ["zebra"], limit=2, budget_tokens=2_000).structured["queries"][0]["hits"]) == 2
+
+
+def test_the_budget_holds_whatever_is_found(services: Services) -> None:
+    store(services, "notes", "\n\n".join(f"zebra {number} " + "word " * 40 for number in range(60)))
+    answer = search(services, ["zebra", "word"], budget_tokens=120)
+    assert estimate_tokens(answer.text) <= 120 and " more" in answer.text
+
+
+@pytest.mark.parametrize(("scope", "found"), [("project", 2), ("session", 1), ("all", 3)])
+def test_a_scope_limits_what_is_looked_at(services: Services, scope: str, found: int) -> None:
+    store(services, "mine", "zebra one\n")
+    store(services, "older", "zebra two\n", session="before")
+    store(services, "other", "zebra three\n", project="/elsewhere")
+    assert len(search(services, ["zebra"], scope=scope, budget_tokens=500).structured["queries"][0]["hits"]) == found
+
+
+def test_the_source_filter_is_a_part_of_the_label(services: Services) -> None:
+    store(services, "batch:100%", "zebra one\n")
+    store(services, "batch:1000", "zebra two\n")
+    assert "zebra one" in (text := search(services, ["zebra"], source="100%", budget_tokens=500).text) and "two" not in text
+
+
+def test_no_query_is_an_error(services: Services) -> None:
+    with pytest.raises(UsageError, match="queries is empty"):
+        search(services, ["", "  "], budget_tokens=500)
+
+
+def test_sources_are_listed_newest_first_and_counted_when_they_do_not_fit(services: Services) -> None:
+    handles = [store(services, f"source number {number}", f"text {number}\n").handle for number in range(30)]
+    answer = sources(services, budget_tokens=200)
+    assert answer.text.startswith(handles[-1]) and f"+{answer.structured['more']} more, narrow with source" in answer.text
+    assert estimate_tokens(answer.text) <= 200
+
+
+def test_what_is_forgotten_is_found_no_more(services: Services) -> None:
+    one = store(services, "notes", "the zebra runs\n")
+    assert sources(services, action="forget", handle=one.handle, budget_tokens=200).structured == {"forgotten": 1}
+    assert search(services, ["zebra"], budget_tokens=200).text.startswith("No results")
+
+
+def test_forgetting_needs_a_name(services: Services) -> None:
+    with pytest.raises(UsageError, match="nothing is named"):
+        sources(services, action="forget", budget_tokens=200)
+
+
+def test_an_empty_store_says_so(services: Services) -> None:
+    assert sources(services, budget_tokens=200).text == "nothing stored"

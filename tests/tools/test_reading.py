@@ -1,0 +1,71 @@
+"""ctx_read on a real store: page by page, around a citation, by a text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import NewSource
+from sandboxmcp.core.tokens import estimate_tokens
+from sandboxmcp.services import Services
+from sandboxmcp.tools.reading import read
+
+LINES = [f"line {number} of the text{' with zebra' if number % 50 == 0 else ''}" for number in range(1, 301)]
+
+
+@pytest.fixture
+def handle(services: Services) -> str:
+    return services.store.add(NewSource("notes", "text", services.project, services.session), "\n".join(LINES)).handle
+
+
+def test_pages_joined_are_the_text(services: Services, handle: str) -> None:
+    shown: list[str] = []
+    cursor = None
+    while True:
+        answer = read(services, handle=handle, cursor=cursor, budget_tokens=400)
+        assert estimate_tokens(answer.text) <= 400
+        shown += [line[2:] for line in answer.text.split("\n") if line.startswith("| ")]
+        if (cursor := answer.structured["cursor"]) is None:
+            break
+    assert shown == LINES
+
+
+def test_a_citation_as_handle_gives_its_lines(services: Services, handle: str) -> None:
+    text = read(services, handle=f"{handle}:7-8", budget_tokens=400).text
+    assert text == f"{handle}:7-8 of 300 notes\n| {LINES[6]}\n| {LINES[7]}"
+
+
+def test_around_shows_a_citation_with_its_surroundings(services: Services, handle: str) -> None:
+    answer = read(services, around=f"{handle}:100", budget_tokens=150)
+    assert answer.structured["from_line"] < 100 < answer.structured["to_line"] and estimate_tokens(answer.text) <= 150
+
+
+def test_grep_gives_numbered_lines_and_a_cursor_to_the_next(services: Services, handle: str) -> None:
+    first = read(services, handle=handle, grep="zebra", budget_tokens=60)
+    rest = read(services, handle=handle, grep="zebra", cursor=first.structured["cursor"], budget_tokens=400)
+    assert first.structured["lines"] + rest.structured["lines"] == [50, 100, 150, 200, 250, 300]
+    assert re.search(r"^50\| line 50 of the text with zebra$", first.text, re.MULTILINE)
+
+
+def test_a_text_that_is_not_there_is_said(services: Services, handle: str) -> None:
+    assert read(services, handle=handle, grep="giraffe", budget_tokens=60).text.endswith('lines with "giraffe": none')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "wants a `handle`"),
+        ({"handle": "nope"}, "no source 'nope'"),
+        ({"from_line": 999}, "has 300 lines"),
+        ({"from_line": 9, "to_line": 3}, "lines 9 to 3 are none"),
+        ({"cursor": "x"}, "is not a cursor"),
+        ({"around": "x:y"}, "is not a citation"),
+    ],
+    ids=["none", "unknown", "beyond", "backwards", "cursor", "citation"],
+)
+def test_what_does_not_exist_is_an_error(services: Services, handle: str, arguments: dict[str, str], message: str) -> None:
+    given = {"handle": handle} | arguments if arguments else {}
+    with pytest.raises(UsageError, match=message):
+        read(services, **given, budget_tokens=400)

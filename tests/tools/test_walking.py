@@ -1,0 +1,100 @@
+"""Folders as git sees them, compared with git itself; nothing of the repository's own is ever started by us."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.tools.walking import matches, walk
+
+FILES = [
+    "a.py",
+    "b.log",
+    "keep.log",
+    "build/out.txt",
+    "src/a.py",
+    "src/build/x.txt",
+    "src/deep/b.log",
+    "src/deep/keep.log",
+    "doc/x y.md",
+]
+RULES = [
+    "*.log",
+    "!keep.log",
+    "build/",
+    "/build/",
+    "/a.py",
+    "src/*",
+    "!src/deep/",
+    "deep/*",
+    "**/x.txt",
+    "doc/**",
+    "# note",
+    "\\#x",
+    "x y.md",
+    "[ab].py",
+]
+
+
+def lay_out(folder: Path, rules: dict[str, list[str]]) -> None:
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text\n")
+    for where, lines in rules.items():
+        (folder / where / ".gitignore").write_text("\n".join(lines) + "\n")
+
+
+def seen_by_git(folder: Path) -> list[str]:
+    command = ["git", "-C", str(folder), "ls-files", "--cached", "--others", "--exclude-per-directory=.gitignore", "-z"]
+    return sorted(filter(None, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")))
+
+
+def seen_by_us(folder: Path) -> list[str]:
+    return sorted(file.relative_to(folder).as_posix() for file in walk(folder))
+
+
+@given(top=st.lists(st.sampled_from(RULES), max_size=5), below=st.lists(st.sampled_from(RULES), max_size=3))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_walk_sees_what_git_sees(tmp_path_factory: pytest.TempPathFactory, top: list[str], below: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("walk")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    lay_out(folder, {"": top, "src": below})
+    assert seen_by_us(folder) == seen_by_git(folder)
+
+
+def test_a_subfolder_obeys_the_rules_above_it(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    (tmp_path / ".git" / "info" / "exclude").write_text("*.md\n")
+    lay_out(tmp_path, {"": ["*.log"]})
+    assert (seen_by_us(tmp_path / "src"), seen_by_us(tmp_path / "doc")) == (["a.py", "build/x.txt"], [])
+
+
+def test_include_and_exclude_narrow_a_folder(tmp_path: Path) -> None:
+    lay_out(tmp_path, {})
+    names = [file.name for file in walk(tmp_path, include=["*.py", "*.log"], exclude=["deep/"])]
+    assert names == ["a.py", "b.log", "keep.log", "a.py"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [("*.py", ["a.py"]), ("**/*.py", ["a.py", "src/a.py"]), ("src/d*/*.log", ["src/deep/b.log", "src/deep/keep.log"])],
+)
+def test_a_glob_names_files(tmp_path: Path, pattern: str, names: list[str]) -> None:
+    lay_out(tmp_path, {})
+    assert [file.relative_to(tmp_path).as_posix() for file in matches(pattern, tmp_path)] == names
+
+
+def test_a_glob_in_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        list(matches("nowhere/*.py", tmp_path))
+
+
+def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    lay_out(tmp_path, {})
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert "loop/a.py" not in seen_by_us(tmp_path)
