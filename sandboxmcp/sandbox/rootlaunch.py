@@ -1,7 +1,7 @@
 """Run by root between the server and bubblewrap: give root away for good, and keep the files reachable.
 
     python -I -S rootlaunch.py FD
-    FD: JSON {"uid", "stage", "mounts": [{"source", "name", "owner", "must_map"}], "bwrap_fd", "argv"}
+    FD: JSON {"uid", "stage", "mounts": [{"source", "name", "owner", "must_map"}], "program", "argv"}
 
 Started by root, bubblewrap's namespaces alone leave the sandbox with the kernel's uid 0: /proc/sys is then writable from inside
 (measured; uid 0 in the kernel's eyes owns those files, whatever the namespace calls it). So before bubblewrap starts:
@@ -64,7 +64,7 @@ def _launch(order: dict[str, Any]) -> None:
         _check(moved, f"place {mount['source']}")
         os.close(tree)
     _give_root_away(order["uid"])
-    os.execve(order["bwrap_fd"], order["argv"], {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+    os.execve(order["program"], order["argv"], {"PATH": "/usr/local/bin:/usr/bin:/bin"})
 
 
 def _clone(mount: dict[str, Any], uid: int) -> tuple[int, bool]:
