@@ -24,6 +24,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST
 from sandboxmcp.sandbox.plan import plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
+from sandboxmcp.sandbox.protect import Protection
 
 _READY_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 10.0
@@ -64,8 +65,9 @@ class Item:
 class Launcher:
     """One running sandbox and the launcher in it. Bound to the event loop that started it."""
 
-    def __init__(self, process: SandboxProcess, control: socket.socket) -> None:
+    def __init__(self, process: SandboxProcess, control: socket.socket, protection: Protection) -> None:
         self._process = process
+        self.protection = protection
         self._control = control
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
@@ -84,11 +86,11 @@ class Launcher:
             SandboxUnavailable: the sandbox does not start.
             KernelError: it starts, and the launcher in it does not; carries what it wrote.
         """
-        profile, interpreter = plan_sandbox(settings)
+        plan = plan_sandbox(settings)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [interpreter.executable, "-I", f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings))]
+        command = [plan.interpreter.executable, "-I", f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings))]
         try:
-            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, profile, command, [theirs])
+            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs])
             process = await _even_if_cancelled(starting)
         except BaseException:
             ours.close()
@@ -96,7 +98,7 @@ class Launcher:
         finally:
             theirs.close()
         ours.setblocking(False)
-        launcher = cls(process, ours)
+        launcher = cls(process, ours, plan.protection)
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
         except BaseException as error:

@@ -59,7 +59,7 @@ class Runner:
             UsageError: the workspace may not be one.
         """
         async with self._lock:
-            if self._session is None or not self._session.alive:
+            if self._session is None or not self._session.usable:
                 if self._session is not None:
                     await self._session.close()
                     self._session = None
@@ -86,6 +86,7 @@ class RunSession:
         self._pool = KernelPool(launcher, self._context, self._sockets, captures, self._cap)
         self._scripts = script_languages()
         self._tidying: set[asyncio.Task[None]] = set()
+        self._running = 0
         self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
         self._watchdog = Watchdog(
             launcher.process.init_pid or 0,
@@ -99,8 +100,9 @@ class RunSession:
         return cls(settings, captures, await Launcher.start(settings))
 
     @property
-    def alive(self) -> bool:
-        return self._launcher.alive
+    def usable(self) -> bool:
+        """False when the sandbox has ended, or must be replaced because the host has changed protected paths since."""
+        return self._launcher.alive and not (self._running == 0 and self._launcher.protection.outdated)
 
     async def run(self, script: Script, on_partial: OnPartial | None = None) -> Outcome:
         """Run one script to its end, at most `script.timeout_s` seconds.
@@ -114,6 +116,7 @@ class RunSession:
         """
         running = await self._begin(script)
         watched = self._watch(running.item)
+        self._running += 1
         started = time.monotonic()
         status: Status | None = None
         try:
@@ -150,8 +153,11 @@ class RunSession:
         try:
             outcome = await running.outcome(status, wall_s)
         finally:
+            self._running -= 1
             self._watchdog.finish(watched)
         outcome = self._explained(outcome, watched)
+        if moved := await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep):
+            outcome = replace(outcome, reason="; ".join(filter(None, (outcome.reason, *moved))))
         if running.kernel is not None:
             tidying = asyncio.ensure_future(running.kernel.forget())
             self._tidying.add(tidying)

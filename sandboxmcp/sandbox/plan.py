@@ -1,49 +1,63 @@
-"""From the settings and this machine to the profile of a sandbox: which folders, in which order."""
+"""From the settings and this machine to the plan of a sandbox: which folders, in which order, which of them read-only."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
+from sandboxmcp.sandbox.protect import Protection, look_at
 from sandboxmcp.sandbox.workspace import checked_workspace
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def plan_sandbox(settings: Settings) -> tuple[SandboxProfile, Interpreter]:
-    """The profile for the workspace in force, and the interpreter that its launcher runs.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One sandbox before it starts."""
+
+    profile: SandboxProfile
+    interpreter: Interpreter
+    protection: Protection
+
+
+def plan_sandbox(settings: Settings) -> Plan:
+    """The plan for the workspace in force.
 
     Raises:
         UsageError: the workspace may not be one.
     """
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
+    protection = look_at(workspace)
     profile = SandboxProfile(
         workspace=str(workspace),
-        binds=_binds(str(workspace), interpreter),
+        binds=_binds(str(workspace), interpreter, protection),
         links=interpreter.links,
         system_folders=_system_folders(),
         path=_path(interpreter),
         tmpfs_bytes=settings["limits.tmpfs"],
     )
-    return profile, interpreter
+    return Plan(profile, interpreter, protection)
 
 
-def _binds(workspace: str, interpreter: Interpreter) -> tuple[Bind, ...]:
+def _binds(workspace: str, interpreter: Interpreter, protection: Protection) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only."""
     outside = [folder for folder in interpreter.folders if not _within(folder, workspace)]
-    inside = [folder for folder in (*interpreter.folders, *_our_own_code()) if _within(folder, workspace)]
+    inside = {folder for folder in (*interpreter.folders, *_our_own_code()) if _within(folder, workspace)}
+    read_only = sorted(inside | {f"{workspace}/{name}" for name in protection.existing})
+    movable = {f"{workspace}/{name}" for name in protection.mountpoints}
+    movable |= {folder for path in read_only for folder in mountpoints_between(workspace, path)}
     binds = [Bind(folder, folder) for folder in outside]
     binds.append(Bind(workspace, workspace, writable=True))
-    for folder in sorted(set(inside)):
-        binds += [Bind(between, between, writable=True) for between in mountpoints_between(workspace, folder)]
-    binds += [Bind(folder, folder) for folder in sorted(set(inside))]
+    binds += [Bind(folder, folder, writable=True) for folder in sorted(movable)]
+    binds += [Bind(path, path) for path in read_only]
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
-    return tuple(dict.fromkeys(binds))
+    return tuple(binds)
 
 
 def _our_own_code() -> list[str]:

@@ -97,7 +97,7 @@ def _whole(settings: Settings) -> Check:
     script = "grep -q '^Seccomp:.2' /proc/self/status && test \"$(id -u)\" = 1000 && ! test -w /usr"
     name = "whole sandbox"
     try:
-        profile, _ = plan_sandbox(settings)
+        profile = plan_sandbox(settings).profile
         process = start_sandbox(profile, ["/bin/sh", "-c", script])
         try:
             code = process.wait(_TIMEOUT_S)

@@ -2,9 +2,11 @@
 
 Covered: the doors that a network namespace leaves open (AF_VSOCK talks to the hypervisor, AF_ALG, raw netlink), kernel surface
 with a long record of bugs (io_uring, bpf, userfaultfd, perf, keyrings, the new mount API), new namespaces, tracing of other
-processes, terminal injection (TIOCSTI, CVE-2017-5226) and the second ABIs that would go round the filter (x32, int 0x80).
-Not covered: bugs in the calls that stay allowed. Design: flatpak's block list and CVE-2021-41133 (clone3 answers ENOSYS, since
-its flags lie in memory that a filter cannot read, and libc then falls back to clone).
+processes, memory that nobody is seen to hold (large System V segments), terminal injection (TIOCSTI, CVE-2017-5226) and the
+second ABIs that would go round the filter (x32, int 0x80). Not covered: bugs in the calls that stay allowed.
+
+Design: flatpak's block list, and CVE-2021-41133 (clone3 answers ENOSYS, since its flags lie in memory that a filter cannot read,
+and libc then falls back to clone).
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _NETLINK_ROUTE = 1, 2, 10, 16, 0
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_SMALL_SEGMENT = 64 << 10
+"""Of System V shared memory: no process shows what it holds there, so only what cannot add up to much is given."""
 _PERSONALITIES = (0x0, 0x0040000, 0xFFFFFFFF)
 """Linux, without address randomisation (debuggers, runtimes), and "only tell me"."""
 
@@ -38,7 +42,7 @@ REFUSED = frozenset(
     "vmsplice iopl ioperm modify_ldt nfsservctl sysfs uselib ustat".split()
 )
 """Answered with EPERM. The last few exist on x86_64 only."""
-FILTERED = frozenset("clone ioctl personality socket socketpair".split())
+FILTERED = frozenset("clone ioctl personality shmget socket socketpair".split())
 """Judged by their arguments."""
 
 
@@ -64,7 +68,7 @@ MACHINES: dict[str, Machine] = {
             move_pages=279, name_to_handle_at=303, nfsservctl=180, open_by_handle_at=304, open_tree=428,
             open_tree_attr=467, perf_event_open=298, personality=135, pidfd_getfd=438, pivot_root=155,
             process_vm_readv=310, process_vm_writev=311, ptrace=101, quotactl=179, quotactl_fd=443, reboot=169,
-            request_key=249, set_mempolicy=238, setdomainname=171, sethostname=170, setns=308, settimeofday=164,
+            request_key=249, set_mempolicy=238, shmget=29, setdomainname=171, sethostname=170, setns=308, settimeofday=164,
             socket=41, socketpair=53, swapoff=168, swapon=167, sysfs=139, syslog=103, umount2=166, unshare=272,
             uselib=134, userfaultfd=323, ustat=136, vhangup=153, vmsplice=278,
         ),
@@ -80,7 +84,7 @@ MACHINES: dict[str, Machine] = {
             migrate_pages=238, mount=40, mount_setattr=442, move_mount=429, move_pages=239, name_to_handle_at=264,
             nfsservctl=42, open_by_handle_at=265, open_tree=428, open_tree_attr=467, perf_event_open=241,
             personality=92, pidfd_getfd=438, pivot_root=41, process_vm_readv=270, process_vm_writev=271, ptrace=117,
-            quotactl=60, quotactl_fd=443, reboot=142, request_key=218, set_mempolicy=237, setdomainname=162,
+            quotactl=60, quotactl_fd=443, reboot=142, request_key=218, set_mempolicy=237, shmget=194, setdomainname=162,
             sethostname=161, setns=268, settimeofday=170, socket=198, socketpair=199, swapoff=225, swapon=224,
             syslog=116, umount2=39, unshare=97, userfaultfd=282, vhangup=58, vmsplice=75,
         ),
@@ -134,6 +138,11 @@ def _judge_arguments(code: _Assembler) -> None:
     for persona in _PERSONALITIES:
         code.branch(_JUMP_EQUAL, persona, then="allow")
     code.jump("eperm")
+    code.label("shmget")
+    code.load(_ARGUMENT_1 + 4)
+    code.branch(_JUMP_EQUAL, 0, otherwise="enosys")
+    code.load(_ARGUMENT_1)
+    code.branch(_JUMP_AT_LEAST, _SMALL_SEGMENT + 1, then="enosys", otherwise="allow")
     code.label("socket")
     code.load(_ARGUMENT_0)
     for family in (_AF_UNIX, _AF_INET, _AF_INET6):

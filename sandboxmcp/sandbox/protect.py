@@ -1,0 +1,141 @@
+"""Paths of the workspace that turn a write into execution on the host, or rewrite the rules: they stay as they were.
+
+What exists when the sandbox starts is bound read-only, and every folder above it inside the workspace is a mountpoint of its own,
+since a mountpoint cannot be renamed and its parent can (`mv .git g2; mkdir -p .git/hooks` plants a hook otherwise; tried).
+What does not exist cannot be bound: it is looked for after every script, and moved aside under a name that nothing obeys.
+Not defended: repositories and settings in subfolders, the time between planting and sweeping, and build files that people run.
+Sources: anthropics/sandbox-runtime's lists; gitrepository-layout(5) for `commondir`, which redirects config and hooks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+PROTECTED = (
+    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
+    ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
+)  # fmt: skip
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How the protected paths of one workspace stood when its sandbox was planned. Paths are relative, with `/`."""
+
+    workspace: Path
+    names: tuple[str, ...]
+    existing: tuple[str, ...]
+    """Can be bound read-only."""
+    links: tuple[tuple[str, str], ...]
+    """(path, target): a link, or a path through one. It cannot be bound; a changed one is put back."""
+
+    @property
+    def mountpoints(self) -> tuple[str, ...]:
+        """Folders above protected paths that exist, outermost first: each must be a mountpoint."""
+        parents = {str(parent) for name in self.names for parent in PurePosixPath(name).parents} - {"."}
+        return tuple(sorted(parent for parent in parents if _is_real_folder(self.workspace, parent)))
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the host has meanwhile made or removed a protected path: then a new sandbox must bind anew."""
+        return look_at(self.workspace, self.names) != self
+
+    def sweep(self) -> list[str]:
+        """Move aside what was planted, put back links that were changed. Returns a sentence for each.
+
+        Nothing is followed on the way: an item that still runs may swap any component for a link to the host's files.
+        """
+        try:
+            root = os.open(self.workspace, _FOLDER)
+        except OSError:
+            return []  # the workspace itself is gone; whoever asks for it next is told
+        try:
+            return list(self._swept(root))
+        finally:
+            os.close(root)
+
+    def _swept(self, root: int) -> Iterator[str]:
+        links = dict(self.links)
+        for name in self.names:
+            if name in self.existing:
+                continue
+            with contextlib.suppress(OSError), _planted(root, name, links) as found:
+                if found is not None:
+                    parent, leaf, path = found
+                    aside = _move_aside(parent, leaf)
+                    if path in links:
+                        os.symlink(links[path], leaf, dir_fd=parent)
+                    yield f"moved {path}, which is protected, to {PurePosixPath(path).parent / aside}"
+
+
+def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
+    """How the protected paths stand now."""
+    existing, links = [], {}
+    for name in names:
+        link = next((part for part in _prefixes(name) if os.path.islink(workspace / part)), None)
+        if link is not None:
+            links[link] = os.readlink(workspace / link)
+        elif os.path.lexists(workspace / name):
+            existing.append(name)
+    return Protection(workspace, names, tuple(existing), tuple(sorted(links.items())))
+
+
+def _prefixes(name: str) -> list[str]:
+    parts = PurePosixPath(name).parts
+    return [str(PurePosixPath(*parts[: length + 1])) for length in range(len(parts))]
+
+
+def _is_real_folder(workspace: Path, name: str) -> bool:
+    return all(stat.S_ISDIR(_mode(workspace / part)) for part in _prefixes(name))
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return 0
+
+
+@contextlib.contextmanager
+def _planted(root: int, name: str, links: dict[str, str]) -> Iterator[tuple[int, str, str] | None]:
+    """(descriptor of the parent, last component, whole path) of what stands where `name` or a folder above it would redirect to it.
+
+    A link or a file in the place of a folder (`.git` may be a file that points elsewhere) is as good as the thing itself.
+    """
+    opened = [os.dup(root)]
+    try:
+        found = None
+        prefixes = _prefixes(name)
+        for path in prefixes:
+            leaf = PurePosixPath(path).name
+            try:
+                status = os.stat(leaf, dir_fd=opened[-1], follow_symlinks=False)
+            except FileNotFoundError:
+                break
+            if stat.S_ISLNK(status.st_mode) and links.get(path) == os.readlink(leaf, dir_fd=opened[-1]):
+                break  # as the host made it
+            if path == prefixes[-1] or not stat.S_ISDIR(status.st_mode):
+                found = (opened[-1], leaf, path)
+                break
+            opened.append(os.open(leaf, _FOLDER, dir_fd=opened[-1]))
+        yield found
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _move_aside(parent: int, leaf: str) -> str:
+    """Rename to the first free name that nothing obeys."""
+    for number in range(1, 1000):
+        aside = f"{leaf}.quarantined-{number}"
+        try:
+            os.stat(aside, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(leaf, aside, src_dir_fd=parent, dst_dir_fd=parent)
+            return aside
+    raise OSError("a thousand quarantined things already")

@@ -1,0 +1,121 @@
+"""Protected paths of the workspace: bound where they exist, swept where they do not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from sandboxmcp.sandbox.protect import look_at
+
+NAMES = (".git/hooks", ".git/config", ".envrc")
+
+
+def tree(root):
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+
+
+def test_what_exists_and_what_does_not_is_told_apart(tmp_path):
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    seen = look_at(tmp_path, NAMES)
+    assert (seen.existing, seen.links, seen.mountpoints) == ((".git/hooks",), (), (".git",))
+
+
+def test_a_planted_file_is_moved_aside_and_reported(tmp_path):
+    seen = look_at(tmp_path, NAMES)
+    (tmp_path / ".envrc").write_text("evil")
+    assert seen.sweep() == ["moved .envrc, which is protected, to .envrc.quarantined-1"]
+    assert (tree(tmp_path), seen.sweep()) == ([".envrc.quarantined-1"], [])
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_redirection_in_place_of_a_folder_is_moved_aside(tmp_path, kind):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config").write_text("the host's")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    seen = look_at(workspace, NAMES)
+    if kind == "link":
+        (workspace / ".git").symlink_to(elsewhere)
+    else:
+        (workspace / ".git").write_text(f"gitdir: {elsewhere}")
+    assert seen.sweep() == ["moved .git, which is protected, to .git.quarantined-1"]
+    assert (tree(workspace), tree(elsewhere)) == ([".git.quarantined-1"], ["config"])
+
+
+def test_a_link_that_the_host_made_is_left_and_put_back_when_changed(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / ".git").symlink_to("mine")
+    seen = look_at(tmp_path, NAMES)
+    assert seen.sweep() == []
+    (tmp_path / ".git").unlink()
+    (tmp_path / ".git").symlink_to("evil")
+    assert seen.sweep() == ["moved .git, which is protected, to .git.quarantined-1"]
+    assert os.readlink(tmp_path / ".git") == "mine"
+
+
+def test_a_change_on_the_host_makes_it_outdated(tmp_path):
+    seen = look_at(tmp_path, NAMES)
+    assert not seen.outdated
+    (tmp_path / ".envrc").touch()
+    assert seen.outdated
+
+
+@pytest.fixture
+def repository(make_inside):
+    """A sandbox whose workspace is a git repository with one commit and no hooks."""
+    own = make_inside()
+    git(own.workspace, "init", "-q")
+    for hook in (own.workspace / ".git/hooks").iterdir():
+        hook.unlink()
+    (own.workspace / ".git/hooks").rmdir()
+    git(own.workspace, "commit", "-q", "--allow-empty", "-m", "first")
+    return own
+
+
+def git(folder, *words):
+    return subprocess.run(["git", *AUTHOR, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+HOOK = "printf '#!/bin/sh\\ntouch PWNED\\n' > {0}/pre-commit && chmod +x {0}/pre-commit"
+PLANTS = {
+    "hooks": "mkdir -p .git/hooks && " + HOOK.format(".git/hooks"),
+    "renamed .git": "mv .git g2; cp -r g2 .git; mkdir -p .git/hooks; " + HOOK.format(".git/hooks"),
+    "commondir": "cp -r .git evil && mkdir evil/hooks && " + HOOK.format("evil/hooks") + " && echo ../evil > .git/commondir",
+    "config": "printf '[core]\\nfsmonitor = touch PWNED\\n' >> .git/config",
+    "config by rename": "printf '[core]\\nfsmonitor = touch PWNED\\n' > .git/c && mv .git/c .git/config",
+}
+AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.invalid")
+
+
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS.keys())
+def test_no_planted_hook_runs_on_the_host(repository, tmp_path, plant):
+    outside = tmp_path / "outside"
+    subprocess.run(["cp", "-r", repository.workspace, outside], check=True)
+    subprocess.run(["bash", "-c", plant], cwd=outside, check=False, capture_output=True)
+    subprocess.run(["git", "status"], cwd=outside, check=False, capture_output=True)
+    subprocess.run(["git", *AUTHOR, "commit", "-q", "--allow-empty", "-m", "x"], cwd=outside, check=False)
+    assert (outside / "PWNED").exists() or (outside / "evil/PWNED").exists()  # the plant works where nothing stops it
+
+    repository.run(plant, "shell")
+    git(repository.workspace, "status")
+    git(repository.workspace, "commit", "-q", "--allow-empty", "-m", "second")
+    assert git(repository.workspace, "log", "--format=%s").split() == ["second", "first"]
+    assert not list(repository.workspace.rglob("PWNED"))
+
+
+def test_git_itself_works_inside(repository):
+    code = f"echo text > file && git add file && git {' '.join(AUTHOR)} commit -qm inside && git log --format=%s"
+    ran = repository.run(code, "shell")
+    assert (ran.text.split(), ran.outcome.reason) == (["inside", "first"], "")
+
+
+def test_a_repository_made_on_the_host_meanwhile_is_not_touched_and_then_protected(make_inside):
+    own = make_inside()
+    own.run("true", "shell")
+    git(own.workspace, "init", "-q")
+    ran = own.run("touch .git/hooks/pre-commit", "shell")
+    assert (ran.outcome.exit_code, "Read-only" in ran.stderr.decode()) == (1, True)
+    assert (own.workspace / ".git/config").exists()
