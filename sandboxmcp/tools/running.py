@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -105,11 +106,16 @@ class _Run:
         await self.progress(len(self.items), len(self.job.scripts), self.job.labels[index] or script.language)
 
     async def _run(self, index: int, script: Script) -> Outcome:
+        """In a task of its own: anyio cancels every await anew, the runner's clean-up needs some in peace."""
         assert self.session is not None  # noqa: S101 - an allowed script has a session
         partial: list[Outcome] = []
+        task = asyncio.create_task(self.session.run(script, on_partial=partial.append))
         try:
-            return await self.session.run(script, on_partial=partial.append)
-        except anyio.get_cancelled_exc_class():
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([task])
             for outcome in partial:
                 await self._keep(index, outcome)
             raise

@@ -1,0 +1,84 @@
+"""Exit codes, one line of error, one document of JSON; no command here needs a sandbox."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMANDS = ["serve", "run", "search", "index", "read", "sources", "doctor", "stats", "version", "policy"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nope", "No such command 'nope'"),
+        ("run --nope", "No such option: --nope"),
+        ("run", "either a FILE"),
+        ("run missing.py", "missing.py cannot be read"),
+        ("run -c 1 --budget 49", "the minimum is 50"),
+        ("run -c 1 --lang pyton", "Did you mean 'python'?"),
+        ("run -c 1 --limits-memory none", "flag --limits-memory wants a size"),
+        ("read nope", "no source 'nope'"),
+        ("search x --kind fish", "'kind' wants one of code, prose, log, data"),
+        ("serve --surface round", "unknown surface 'round'"),
+        ("index missing.md", "No such file"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exit_code_two(say: Any, line: str, message: str) -> None:
+    said = say(*line.split())
+    assert (said.code, said.out, said.err.count("\n"), message in said.err) == (2, "", 1, True)
+
+
+def test_with_json_an_error_is_one_document_too(say: Any) -> None:
+    said = say("read", "nope", "--json")
+    assert (said.code, said.document["ok"], said.document["exit_code"]) == (2, False, 2)
+
+
+def test_an_index_is_searched_read_listed_and_forgotten(say: Any) -> None:
+    Path("notes.md").write_text("# Animals\n\nThe zebra runs.\n")
+    handle = say("index", "notes.md", "--json").document["handle"]
+    assert "| The zebra runs." in say("search", "zebra").out
+    assert say("read", f"{handle}:1-1").out.endswith("| # Animals\n")
+    assert say("sources", "--json").document["sources"][0]["label"] == "file:notes.md"
+    assert (say("sources", "--forget", handle).code, say("read", handle).code) == (0, 2)
+
+
+def test_standard_input_is_indexed_as_a_text(say: Any) -> None:
+    assert say("index", "-", "--source", "piped", stdin=b"a giraffe\n").code == 0
+    assert "| a giraffe" in say("search", "giraffe", "--source", "piped").out
+
+
+@pytest.mark.parametrize(("code", "exit_code", "action"), [("ls -la", 0, "allow"), ("curl http://example.com", 3, "deny")])
+def test_the_policy_is_asked_without_running_anything(say: Any, code: str, exit_code: int, action: str) -> None:
+    said = say("policy", "check", "-", "--json", stdin=code.encode())
+    assert (said.code, said.document["action"]) == (exit_code, action)
+
+
+def test_a_broken_pack_is_exit_code_six(say: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("not = [toml")
+    assert say("policy", "check", "-", "--policy-packs", str(tmp_path / "bad.toml")).code == 6
+
+
+def test_a_store_that_cannot_be_opened_is_exit_code_five(say: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert say("search", "x", "--data-dir", str(tmp_path / "file")).code == 5
+
+
+def test_the_version_is_printed(say: Any) -> None:
+    assert say("version", "--json").document["version"] == say("version").out.strip()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help_that_says_what_it_does(say: Any, command: str) -> None:
+    said = say(command, "--help")
+    assert (said.code, len(said.out) > 200, "Usage:" in said.out) == (0, True, True)
+
+
+def test_nothing_heavy_is_imported_before_a_command_needs_it() -> None:
+    heavy = {"mcp", "jupyter_client", "sqlite_utils", "tree_sitter", "zmq", "pathspec"}
+    script = f"import sys, sandboxmcp.cli.app; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,50 @@
+"""`sandboxmcp run` and `doctor` on the real sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("sandbox")
+
+
+def test_a_script_s_output_is_shown(say: Any) -> None:
+    said = say("run", "-c", "print(6 * 7)")
+    assert (said.code, said.out.endswith("\n| 42\n"), said.err) == (0, True, "")
+
+
+def test_a_failing_script_is_exit_code_one_with_its_stderr(say: Any) -> None:
+    said = say("run", "-c", "raise SystemExit('over')")
+    assert (said.code, "| over" in said.out) == (1, True)
+
+
+def test_a_denied_script_is_exit_code_three_with_one_line(say: Any) -> None:
+    said = say("run", "-c", "import requests")
+    assert (said.code, said.out, said.err.count("\n"), said.err.startswith("sandboxmcp: denied")) == (3, "", 1, True)
+
+
+def test_the_ending_of_a_file_names_its_language(say: Any) -> None:
+    Path("script.sh").write_text("echo $BASH_VERSION | wc -l\n")
+    assert say("run", "script.sh").out.endswith("| 1\n")
+
+
+def test_a_script_is_read_from_standard_input_and_queried(say: Any) -> None:
+    said = say("run", "-", "--query", "row 777", "--budget", "200", stdin=b"for n in range(2000): print('row', n)")
+    assert (said.code, "| row 777" in said.out) == (0, True)
+
+
+def test_json_has_the_facts_and_the_text(say: Any) -> None:
+    document = say("run", "-c", "print(1)", "--json").document
+    assert (document["ok"], document["status"], document["bytes"], document["text"].endswith("| 1")) == (True, "ok", 2, True)
+
+
+def test_what_one_command_ran_the_next_one_finds(say: Any) -> None:
+    say("run", "-c", "print('okapi')")
+    assert "| okapi" in say("search", "okapi").out
+
+
+def test_doctor_finds_all_well_here(say: Any) -> None:
+    said = say("doctor", "--json")
+    assert (said.code, said.document["ok"]) == (0, True), said.document["text"]
