@@ -22,6 +22,7 @@ import anyio
 from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST
+from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.plan import plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.protect import Protection
@@ -90,7 +91,8 @@ class Launcher:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [plan.interpreter.executable, "-I", f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings))]
         try:
-            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs])
+            group = make_control_group(settings["limits.memory"], settings["limits.processes"])
+            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs], group)
             process = await _even_if_cancelled(starting)
         except BaseException:
             ours.close()

@@ -30,7 +30,7 @@ from sandboxmcp.kernels.manager import LiveKernel, Reply, message_context
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
 from sandboxmcp.sandbox.hints import limit_hint
-from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits
+from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 
 OnPartial = Callable[[Outcome], None]
 
@@ -169,6 +169,9 @@ class RunSession:
         """The same with the limit that ended it, or that it probably met."""
         if watched.breach:
             return replace(outcome, status="killed", exit_code=None, reason=f"killed: {watched.breach}")
+        group = self._launcher.process.group
+        if outcome.status == "killed" and group is not None and group.out_of_memory_kills():
+            return replace(outcome, reason=f"killed: more memory than {in_gib(self._limits['limits.memory'])}; raise limits.memory")
         if outcome.status != "failed" or outcome.stderr is None:
             return outcome
         ended_by = outcome.reason.removeprefix("ended by ")

@@ -15,7 +15,9 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.locate import bubblewraps
+from sandboxmcp.sandbox.seccomp import filter_program
 
 _TIMEOUT_S = 5.0
 _BASE = ("--unshare-user", "--ro-bind", "/", "/")
@@ -57,7 +59,9 @@ def probe_sandbox(settings: Settings) -> tuple[Check, ...]:
         _platform,
         _program,
         *(_wall(name, options) for name, options in _STEPS),
+        _call_filter,
         lambda: _whole(settings),
+        lambda: _control_group(settings),
     )
     for step in steps:
         checks.append(step())
@@ -87,6 +91,37 @@ def _wall(name: str, options: tuple[str, ...]) -> Callable[[], Check]:
         return Check(name, run.code == 0, "works" if run.code == 0 else run.said, "" if run.code == 0 else _remedy(run.said))
 
     return step
+
+
+def _call_filter() -> Check:
+    """The walls again with the system-call filter, around a program that the filter must stop."""
+    name = "system-call filter"
+    filter_fd = os.memfd_create("filter", os.MFD_CLOEXEC)
+    try:
+        os.write(filter_fd, filter_program(platform.machine()))
+        stopped = _filtered(filter_fd, "/usr/bin/unshare", "--user", "/usr/bin/true")
+        started = _filtered(filter_fd, "/usr/bin/true")
+    finally:
+        os.close(filter_fd)
+    if started.code != 0:
+        return Check(name, False, started.said, _CONTAINER)
+    if stopped.code == 0:
+        return Check(name, False, "a refused call went through", "Report this: no code is run meanwhile.")
+    return Check(name, True, "works")
+
+
+def _filtered(filter_fd: int, *command: str) -> _Run:
+    os.lseek(filter_fd, 0, os.SEEK_SET)
+    return _run([bubblewraps()[0], *_BASE, "--seccomp", str(filter_fd), "--", *command], (filter_fd,))
+
+
+def _control_group(settings: Settings) -> Check:
+    """Not a wall: without one, memory is watched instead of limited."""
+    group = make_control_group(settings["limits.memory"], settings["limits.processes"])
+    if group is None:
+        return Check("control group", True, "none can be made here: memory is watched from outside instead")
+    group.remove()
+    return Check("control group", True, f"version 2, below {group.folder.parent}")
 
 
 def _whole(settings: Settings) -> Check:
@@ -120,9 +155,10 @@ class _Run:
     said: str
 
 
-def _run(argv: list[str]) -> _Run:
+def _run(argv: list[str], fds: tuple[int, ...] = ()) -> _Run:
+    env = {"PATH": "/usr/bin:/bin"}
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, env={"PATH": "/usr/bin:/bin"}, check=False)
+        done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, env=env, pass_fds=fds, check=False)
     except subprocess.TimeoutExpired:
         return _Run(-1, f"no answer within {_TIMEOUT_S:g} s")
     except OSError as error:

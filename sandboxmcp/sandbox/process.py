@@ -21,6 +21,7 @@ from pathlib import Path
 from sandboxmcp.core.errors import SandboxUnavailable
 from sandboxmcp.sandbox import rootlaunch
 from sandboxmcp.sandbox.bwrap import Bind, PassedFds, SandboxProfile, bwrap_argv, small_files
+from sandboxmcp.sandbox.cgroup import ControlGroup
 from sandboxmcp.sandbox.locate import bubblewrap
 from sandboxmcp.sandbox.seccomp import filter_program
 
@@ -35,8 +36,10 @@ _THROW_AWAY_UIDS = range(1_900_000_000, 2_000_000_000)
 class SandboxProcess:
     """A bubblewrap whose inside runs one command. Killing its first process ends everything inside at once."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], status: int, log: _Log) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], status: int, log: _Log, group: ControlGroup | None) -> None:
         self._popen = popen
+        self.group = group
+        """The control group that all of it is in, where there is one."""
         self._status = status  # stays open: bubblewrap dies by SIGPIPE when it cannot report the exit code
         self._log = log
         self.init_pid: int | None = None
@@ -87,6 +90,8 @@ class SandboxProcess:
                 with contextlib.suppress(OSError):
                     os.close(fd)
         self._status, self._init_fd = -1, None
+        if self.group is not None:
+            self.group.remove()
 
     def _await_init(self) -> None:
         """Read bubblewrap's first document; its pieces arrive in several writes."""
@@ -109,8 +114,10 @@ class SandboxProcess:
             self._init_fd = os.pidfd_open(self.init_pid)
 
 
-def start_sandbox(profile: SandboxProfile, command: Sequence[str], pass_sockets: Sequence[socket.socket] = ()) -> SandboxProcess:
-    """A running sandbox with `command` inside it, the given sockets inherited under their own numbers.
+def start_sandbox(
+    profile: SandboxProfile, command: Sequence[str], pass_sockets: Sequence[socket.socket] = (), group: ControlGroup | None = None
+) -> SandboxProcess:
+    """A running sandbox with `command` inside it, the given sockets inherited under their own numbers, all of it in `group`.
 
     Must be called from a thread that lives as long as the sandbox shall: bubblewrap dies with the *thread* that started it.
 
@@ -120,7 +127,7 @@ def start_sandbox(profile: SandboxProfile, command: Sequence[str], pass_sockets:
     program = bubblewrap()
     opened: list[int] = []
     try:
-        return _start(program, profile, command, [one.fileno() for one in pass_sockets], opened)
+        return _start(program, profile, command, [one.fileno() for one in pass_sockets], group, opened)
     except FileNotFoundError as error:
         raise SandboxUnavailable(f"the sandbox could not be started: {error}", "Run: sandboxmcp doctor.") from None
     finally:
@@ -129,7 +136,9 @@ def start_sandbox(profile: SandboxProfile, command: Sequence[str], pass_sockets:
                 os.close(fd)
 
 
-def _start(program: str, profile: SandboxProfile, command: Sequence[str], sockets: list[int], opened: list[int]) -> SandboxProcess:
+def _start(
+    program: str, profile: SandboxProfile, command: Sequence[str], sockets: list[int], group: ControlGroup | None, opened: list[int]
+) -> SandboxProcess:
     status_r, status_w = os.pipe2(os.O_CLOEXEC)
     opened.append(status_w)
     fds = PassedFds(status_w, {path: _memory_file(content, opened) for path, content in small_files().items()}, _filter(opened))
@@ -140,6 +149,9 @@ def _start(program: str, profile: SandboxProfile, command: Sequence[str], socket
     passed = [*sockets, status_w, options, *fds.files.values(), *([] if fds.seccomp is None else [fds.seccomp])]
     if as_root:
         argv = _through_root(program, argv, mounts, passed, opened)
+    if group is not None:
+        # It joins before it is bubblewrap: what is forked later is in the group from its first moment.
+        argv = ["/bin/sh", "-c", 'echo "$$" > "$0" && exec "$@"', group.procs, *argv]
     popen = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -152,7 +164,7 @@ def _start(program: str, profile: SandboxProfile, command: Sequence[str], socket
         start_new_session=True,
     )
     os.close(opened.pop(0))
-    process = SandboxProcess(popen, status_r, _Log(popen))
+    process = SandboxProcess(popen, status_r, _Log(popen), group)
     process._await_init()
     return process
 
