@@ -7,9 +7,14 @@ import sys
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    from sandboxmcp.cli.app import run_command_line
+    from sandboxmcp.cli.plain import serve_plainly
 
-    sys.exit(run_command_line(sys.argv[1:]))
+    code = serve_plainly(sys.argv[1:])
+    if code is None:
+        from sandboxmcp.cli.app import run_command_line
+
+        code = run_command_line(sys.argv[1:])
+    sys.exit(code)
 
 
 if __name__ == "__main__":

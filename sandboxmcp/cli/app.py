@@ -36,7 +36,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         code: Any = _application()(list(arguments), standalone_mode=False)
     except SandboxmcpError as error:
         return _told(str(error), error.exit_code, as_json)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.calls import CALLS
+from sandboxmcp.server.greeting import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, failure
@@ -33,8 +34,8 @@ def make_server(services: Services) -> Server[Any]:
         return _result(await _answered(services, context, params.name, dict(params.arguments or {})))
 
     return Server(
-        "sandboxmcp",
-        version=version("sandboxmcp"),
+        NAME,
+        version=version(NAME),
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -163,7 +163,7 @@ async def test_a_bad_configuration_is_told_on_stderr_and_exits_two(
 async def test_the_first_answer_does_not_wait_for_heavy_imports(
     command: list[str], environment: dict[str, str], project: Path
 ) -> None:
-    heavy = {"jupyter_client", "ipykernel", "sqlite_utils", "tree_sitter", "zmq", "pathspec", "typer"}
+    heavy = {"mcp", "anyio", "jupyter_client", "ipykernel", "sqlite_utils", "tree_sitter", "zmq", "pathspec"}
     script = f"import sys, sandboxmcp.server.stdio; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([command[0], "-c", script], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "[]\n"

@@ -1,0 +1,44 @@
+"""The answer to `initialize`, before the SDK is there to give it.
+
+Importing the SDK takes about forty times as long as starting the interpreter, because it builds its message classes for
+every protocol revision. A client that waits for its first answer need not wait for that: this answer depends on nothing
+but the asked revision. The SDK still gets the request, its own answer to it is dropped, and a test holds the two equal.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Any
+
+from sandboxmcp.server.schemas import INSTRUCTIONS
+
+NAME = "sandboxmcp"
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Those that begin with a handshake; the last one is offered to clients that ask for another."""
+
+
+def greeting(line: bytes) -> dict[str, Any] | None:
+    """The response to a line that is a plain, valid `initialize` request; None for everything else, which the SDK answers."""
+    try:
+        request = json.loads(line)
+    except ValueError:
+        return None
+    match request:
+        case {
+            "jsonrpc": "2.0",
+            "id": int() | str() as number,
+            "method": "initialize",
+            "params": {"protocolVersion": str() as asked, "capabilities": {}, "clientInfo": {"name": str(), "version": str()}},
+        } if not isinstance(number, bool) and "_meta" not in request["params"]:
+            return {"jsonrpc": "2.0", "id": number, "result": _result(asked)}
+    return None
+
+
+def _result(asked: str) -> dict[str, Any]:
+    return {
+        "protocolVersion": asked if asked in REVISIONS else REVISIONS[-1],
+        "capabilities": {"tools": {"listChanged": False}},
+        "serverInfo": {"name": NAME, "version": version(NAME)},
+        "instructions": INSTRUCTIONS,
+    }
