@@ -5,6 +5,7 @@
 Orders arrive as one JSON document a message, with descriptors beside it; the launcher takes no other input:
 
     {"op": "kernel", "id": n, "key": text, "mode": text}         + shell, iopub, stdin, control (listening), stdout, stderr
+    {"op": "foreign", "id": n, "key": text, "argv": [text]}       + the same: any other Jupyter kernel, {connection_file} in argv
     {"op": "script", "id": n, "argv": [text], "cwd": text}       + script file, stdout, stderr
     {"op": "signal", "id": n, "signum": k}                       to the item's process group
     {"op": "end", "id": n}                                       kill the item and all that it started
@@ -79,7 +80,7 @@ class Launcher:
 
     def obey(self, order, fds):
         """Carry out one order."""
-        if order["op"] in ("kernel", "script"):
+        if order["op"] in STARTERS:
             self.fork(order, fds)
             return
         pid = next((pid for pid, number in self.items.items() if number == order["id"]), None)
@@ -99,10 +100,7 @@ class Launcher:
             try:
                 prepare_child(self.cpu_s)
                 self.control.close()
-                if order["op"] == "kernel":
-                    become_kernel(order, fds)
-                else:
-                    become_script(order, fds)
+                STARTERS[order["op"]](order, fds)
             except BaseException as error:  # the child must never return into the launcher's loop
                 print(f"launcher: the item could not start: {error!r}", file=sys.stderr, flush=True)
             finally:
@@ -161,6 +159,13 @@ def become_kernel(order, fds):
     kernel.serve(dict(zip(("shell", "iopub", "stdin", "control"), fds, strict=False)), fds[4], fds[5], order["key"], order["mode"])
 
 
+def become_foreign_kernel(order, fds):
+    """Replace this process by any other Jupyter kernel, and relay its sockets."""
+    import foreign
+
+    foreign.become(order["argv"], fds[:4], fds[4], fds[5], order["key"])
+
+
 def become_script(order, fds):
     """Replace this process by the script's interpreter. The script's text is the argument `{code}`, or the file `{file}`."""
     script, out, err = fds
@@ -176,6 +181,9 @@ def become_script(order, fds):
         os.set_inheritable(script, True)
         argv = [f"/proc/self/fd/{script}" if word in ("{code}", "{file}") else word for word in order["argv"] if word != "-c"]
     os.execvp(argv[0], argv)
+
+
+STARTERS = {"kernel": become_kernel, "foreign": become_foreign_kernel, "script": become_script}
 
 
 def apply_limits(limits):
@@ -196,7 +204,7 @@ def main():
     apply_limits(limits)
     # ipykernel takes an ImportError as "no debugger": saves a third of a kernel's start and 8 MiB each.
     sys.modules["debugpy"] = None
-    for name in (*PRELOAD, "kernel"):
+    for name in (*PRELOAD, "kernel", "foreign"):
         __import__(name)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -79,6 +79,8 @@ class ItemCapture:
 
     def __init__(self, folder: Path, name: str, cap: int) -> None:
         """Files `name`.out and `name`.err are made in `folder`; `cap` is in bytes, for each of them."""
+        self.stem = folder / name
+        """What the names of its files begin with."""
         self._out = _Stream(folder / f"{name}.out", cap)
         self._err = _Stream(folder / f"{name}.err", cap)
         self._stop_r, self._stop_w = os.pipe2(os.O_CLOEXEC)
@@ -95,6 +97,12 @@ class ItemCapture:
     def trouble(self) -> str:
         """Why less was kept than the cap allows, or nothing."""
         return self._out.trouble or self._err.trouble
+
+    def write(self, text: str, *, to_stderr: bool = False) -> None:
+        """Add text to a stream from this side, for a kernel whose output comes as messages. The pipe is drained all the time."""
+        left = memoryview(text.encode(errors="surrogatepass"))
+        while left:
+            left = left[os.write((self._err if to_stderr else self._out).write_fd, left) :]
 
     def close_writers(self) -> None:
         """Give up the host's copies of the writing ends, once the item has its own."""

@@ -119,6 +119,10 @@ class Launcher:
         """A kernel on four listening sockets (shell, iopub, stdin, control) whose stdout and stderr are `streams`."""
         return await self._fork({"op": "kernel", "key": key, "mode": mode}, [*sockets, *streams])
 
+    async def fork_foreign(self, argv: Sequence[str], sockets: Sequence[int], streams: tuple[int, int], key: str) -> Item:
+        """Any other Jupyter kernel; `{connection_file}` in `argv` becomes its connection file inside."""
+        return await self._fork({"op": "foreign", "key": key, "argv": list(argv)}, [*sockets, *streams])
+
     async def fork_script(self, argv: Sequence[str], code: bytes, streams: tuple[int, int], cwd: str | None = None) -> Item:
         """A process of `argv` for one script; `{code}` in it is the text, or a file that holds it when it is long."""
         script = os.memfd_create("script", os.MFD_CLOEXEC)

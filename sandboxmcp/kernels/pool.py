@@ -7,22 +7,16 @@ import contextlib
 import secrets
 from pathlib import Path
 
-import zmq.asyncio
-
-from sandboxmcp.kernels.connection import SocketFolder
-from sandboxmcp.kernels.launcher import Launcher
-from sandboxmcp.kernels.manager import LiveKernel
+from sandboxmcp.kernels.live import KernelPlace, LiveKernel
+from sandboxmcp.kernels.specs import PREFIX
 
 
 class KernelPool:
     """Leases kernels that have never run anything. Nobody gives one back: a used kernel is closed."""
 
-    def __init__(self, launcher: Launcher, context: zmq.asyncio.Context, sockets: SocketFolder, captures: Path, cap: int) -> None:
-        self._launcher = launcher
-        self._context = context
-        self._sockets = sockets
+    def __init__(self, place: KernelPlace, captures: Path) -> None:
+        self._place = place
         self._captures = captures
-        self._cap = cap
         self._spare: asyncio.Task[LiveKernel] | None = None
 
     async def lease(self) -> LiveKernel:
@@ -44,14 +38,22 @@ class KernelPool:
         """Wait for the spare that is being started; False when there is none or it did not start."""
         return self._spare is not None and not (await asyncio.wait({self._spare}))[0].pop().exception()
 
+    async def foreign(self, kernel_name: str) -> LiveKernel:
+        """A fresh kernel of a kernelspec that the user allows. None of these waits as a spare.
+
+        Raises:
+            UsageError: there is no such kernelspec.
+            KernelError: it does not start.
+        """
+        return await self._start(kernel_name)
+
     def replenish(self) -> None:
         """Start the next spare in the background, unless there is one."""
-        if self._spare is None and self._launcher.alive:
+        if self._spare is None and self._place.launcher.alive:
             self._spare = asyncio.ensure_future(self._start())
 
-    async def _start(self) -> LiveKernel:
-        stem = self._captures / secrets.token_hex(8)
-        return await LiveKernel.start(self._launcher, self._context, self._sockets, stem, self._cap)
+    async def _start(self, kernel_name: str = f"{PREFIX}python") -> LiveKernel:
+        return await LiveKernel.start(self._place, self._captures / secrets.token_hex(8), kernel_name)
 
     @staticmethod
     async def _throw_away(kernel: LiveKernel) -> None:

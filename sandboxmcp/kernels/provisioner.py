@@ -11,14 +11,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 
+from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.kernels.connection import KernelSockets, SocketFolder
 from sandboxmcp.kernels.launcher import Item, Launcher
+from sandboxmcp.kernels.specs import FORKED
 
 
 class BwrapProvisioner(KernelProvisionerBase):
@@ -80,7 +83,16 @@ class BwrapProvisioner(KernelProvisionerBase):
         self._sockets = KernelSockets(folder)
         self.connection_info = cast(KernelConnectionInfo, self._sockets.info)
         kwargs.pop("env", None)  # nothing of the host's environment goes in
-        return {**kwargs, "cmd": []}
+        return {**kwargs, "cmd": self._command()}
+
+    def _command(self) -> list[str]:
+        """The kernelspec's own argv, or nothing for the kernels that the launcher forks itself."""
+        argv: list[str] = list(self.kernel_spec.argv)
+        if not argv:
+            raise KernelError(f"the kernelspec {self.kernel_spec.display_name!r} has an empty argv", "Mend its kernel.json.")
+        if argv[0] == FORKED:
+            return []
+        return [sys.executable, *argv[1:]] if argv[0] in ("python", "python3") else argv
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         if self._launcher is None or self._sockets is None:
@@ -90,7 +102,11 @@ class BwrapProvisioner(KernelProvisionerBase):
         null = None if streams else os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         try:
             given = streams or (null or 0, null or 0)
-            self.item = await self._launcher.fork_kernel(self._sockets.descriptors, given, self._sockets.key, mode)
+            sockets = self._sockets
+            if cmd:
+                self.item = await self._launcher.fork_foreign(cmd, sockets.descriptors, given, sockets.key)
+            else:
+                self.item = await self._launcher.fork_kernel(sockets.descriptors, given, sockets.key, mode)
         finally:
             if null is not None:
                 os.close(null)

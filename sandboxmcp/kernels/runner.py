@@ -7,11 +7,9 @@ One that has died (a script can kill what runs beside it) is replaced at the nex
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import shutil
-import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -26,12 +24,16 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.connection import SocketFolder
 from sandboxmcp.kernels.launcher import Item, Launcher
-from sandboxmcp.kernels.manager import LiveKernel, Reply, message_context
+from sandboxmcp.kernels.live import KernelPlace
+from sandboxmcp.kernels.manager import message_context
 from sandboxmcp.kernels.pool import KernelPool
+from sandboxmcp.kernels.running import Running
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
 from sandboxmcp.sandbox.hints import limit_hint
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 
+_MOST_AT_ONCE = 8
+"""Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""
 OnPartial = Callable[[Outcome], None]
 
 
@@ -48,7 +50,7 @@ class Runner:
 
     def languages(self) -> tuple[str, ...]:
         """The names that `Script.language` may have."""
-        return tuple(sorted({*kernel_languages(), *self._scripts}))
+        return tuple(sorted({*kernel_languages(), *self._scripts, *self._settings["kernelspecs"]}))
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[RunSession]:
@@ -83,10 +85,13 @@ class RunSession:
         self._launcher = launcher
         self._context: zmq.asyncio.Context = message_context()
         self._sockets = SocketFolder()
-        self._pool = KernelPool(launcher, self._context, self._sockets, captures, self._cap)
+        self._allowed: tuple[str, ...] = settings["kernelspecs"]
+        place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings["kernel_start_s"])
+        self._pool = KernelPool(place, captures)
         self._scripts = script_languages()
         self._tidying: set[asyncio.Task[None]] = set()
         self._running = 0
+        self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
         self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
         self._watchdog = Watchdog(
             launcher.process.init_pid or 0,
@@ -114,6 +119,10 @@ class RunSession:
             UsageError: the language is unknown, or the code cannot be passed on (a NUL byte in a shell script).
             KernelError: the sandbox or the kernel died before the script began.
         """
+        async with self._turns:
+            return await self._run(script, on_partial)
+
+    async def _run(self, script: Script, on_partial: OnPartial | None) -> Outcome:
         running = await self._begin(script)
         watched = self._watch(running.item)
         self._running += 1
@@ -131,14 +140,17 @@ class RunSession:
             raise
         return await self._end(running, watched, status, time.monotonic() - started)
 
-    async def _begin(self, script: Script) -> _Running:
+    async def _begin(self, script: Script) -> Running:
         if script.language in self._scripts:
             return await self._begin_process(script)
         if script.language != "python":
-            known = sorted({"python", *self._scripts})
+            if script.language in self._allowed:
+                kernel = await self._pool.foreign(script.language)
+                return Running(script, kernel.item, kernel.capture, kernel)
+            known = sorted({"python", *self._scripts, *self._allowed})
             raise UsageError(f"there is no language {script.language[:60]!r}", f"Use one of: {', '.join(known)}.")
         kernel = await self._pool.lease()
-        return _Running(script, kernel.item, kernel.capture, kernel)
+        return Running(script, kernel.item, kernel.capture, kernel)
 
     def _watch(self, item: Item) -> Watched:
         loop = asyncio.get_running_loop()
@@ -148,7 +160,7 @@ class RunSession:
 
         return self._watchdog.begin(item.pid, kill)
 
-    async def _end(self, running: _Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
+    async def _end(self, running: Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
         """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
         try:
             outcome = await running.outcome(status, wall_s)
@@ -178,7 +190,7 @@ class RunSession:
         hint = limit_hint(_tail(outcome.stderr.path), ended_by, self._limits)
         return replace(outcome, reason="; ".join(filter(None, (outcome.reason, hint))))
 
-    async def _begin_process(self, script: Script) -> _Running:
+    async def _begin_process(self, script: Script) -> Running:
         language = self._scripts[script.language]
         if "\0" in script.code:
             raise UsageError("the code has a NUL byte, which no shell can take", "Remove it, or write it as an escape such as \\0.")
@@ -192,7 +204,7 @@ class RunSession:
         except BaseException:
             capture.discard()
             raise
-        return _Running(script, item, capture, None)
+        return Running(script, item, capture, None)
 
     async def close(self) -> None:
         """End the sandbox; scripts that still run end as killed."""
@@ -204,76 +216,8 @@ class RunSession:
         self._context.destroy(linger=0)
 
 
-class _Running:
-    """A script under way."""
-
-    def __init__(self, script: Script, item: Item, capture: ItemCapture, kernel: LiveKernel | None) -> None:
-        self._script = script
-        self.item = item
-        self._capture = capture
-        self.kernel = kernel
-        self._reply = Reply()
-
-    async def finished(self) -> None:
-        """Wait until the script has ended by itself."""
-        if self.kernel is not None:
-            await self.kernel.execute(self._script.code, self._reply)
-        else:
-            await asyncio.shield(self.item.ended)
-
-    async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
-        """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
-
-        A kernel that has answered has ended its children itself; its own end is not waited for.
-        """
-        if self._reply.status:
-            self.item.kill()
-        else:
-            await self.item.killed()
-        out, err = await self._capture.finish()
-        exit_code, reasons = None, []
-        if status is None:
-            status, exit_code, reason = _end_of(self._reply, self.item.ended.result() if self.item.ended.done() else None)
-            reasons = [reason]
-        elif status == "timeout":
-            reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
-        if self._reply.dropped:
-            reasons.append(f"{self._reply.dropped} displayed results beyond the first {len(self._reply.artifacts)} were not kept")
-        if self._capture.trouble:
-            reasons.append(f"output was lost: {self._capture.trouble}")
-        reason = "; ".join(filter(None, reasons))
-        return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._reply.artifacts), reason)
-
-
 def _tail(path: Path) -> str:
     """The last 4 KiB of a file, as text."""
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
         return file.read().decode(errors="replace")
-
-
-def _end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
-    """Status, exit code and reason of a script that ended by itself: from the kernel's answer, else from its process."""
-    if reply.status:
-        if reply.status == "ok":
-            return "ok", 0, ""
-        exit_code = _system_exit_code(reply.value) if reply.name == "SystemExit" else 1
-        return ("ok", 0, "") if exit_code == 0 else ("failed", exit_code, "")
-    if code is None:
-        return "killed", None, "the sandbox ended under it; a script may have killed its launcher"
-    if code == -signal.SIGKILL:
-        return "killed", None, "killed by SIGKILL: by another script of this sandbox, or for memory"
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return "failed", 128 - code, f"ended by {signal.Signals(-code).name}"
-    return ("ok", 0, "") if code == 0 else ("failed", code if code >= 0 else 128 - code, "")
-
-
-def _system_exit_code(value: str) -> int:
-    """As the interpreter has it: nothing is 0, a number is itself (its low byte), any other thing is 1."""
-    if value in ("", "None"):
-        return 0
-    try:
-        return int(value) & 0xFF
-    except ValueError:
-        return 1

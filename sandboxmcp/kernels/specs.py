@@ -1,7 +1,8 @@
 """Which kernels and languages there are. Names are resolved in our own folder and nowhere else.
 
 jupyter_client would resolve `python3` to the host's own interpreter, unsandboxed, even with `ensure_native_kernel=False`
-(verified): so the manager here knows only the kernelspecs that we ship, and refuses one that does not name our provisioner.
+(verified): so the manager here knows the kernelspecs that we ship, those that the user's settings allow by name, and no others.
+Whatever provisioner a kernelspec names, it gets ours.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
+from traitlets import TraitError
 
+from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.resources import data_folder
 
 PROVISIONER = "sandboxmcp-bwrap"
 """Our name in the entry point group jupyter_client.kernel_provisioners."""
 PREFIX = "sandboxmcp-"
 """Before a language's name in its kernelspec's name. jupyter_client turns plain `python` into the host's `python3`."""
+
+
+FORKED = "sandboxmcp-kernels-start-only-inside-the-sandbox"
+"""In place of a program in the argv of our own kernelspecs: the launcher forks these, and elsewhere they start nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +39,35 @@ class ScriptLanguage:
 
 
 class SandboxKernelSpecManager(KernelSpecManager):
-    """Finds the shipped kernelspecs, and nothing of the host's."""
+    """Finds the shipped kernelspecs, those that are allowed by name, and nothing else of the host's."""
 
-    def __init__(self, folder: Path | None = None, **kwargs: Any) -> None:
+    def __init__(self, allowed: tuple[str, ...] = (), folder: Path | None = None, **kwargs: Any) -> None:
+        """`allowed`: names of kernelspecs that the user has installed and wants in the sandbox."""
         super().__init__(**kwargs)
+        self._allowed = allowed
         self._folder = folder or data_folder("kernels")
         self.ensure_native_kernel = False
-        self.kernel_dirs = []
 
     def find_kernel_specs(self) -> dict[str, str]:
-        return {PREFIX + language: str(self._folder / language) for language in kernel_languages(self._folder)}
+        shipped = {PREFIX + language: str(self._folder / language) for language in kernel_languages(self._folder)}
+        theirs = super().find_kernel_specs() if self._allowed else {}
+        return {**{name: theirs[name] for name in self._allowed if name in theirs}, **shipped}
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """The kernelspec of that name.
+        """The kernelspec of that name, with our provisioner in it.
 
         Raises:
-            NoSuchKernel: we ship none, or it would start something outside the sandbox.
+            NoSuchKernel: we ship none, and the user has allowed none.
+            KernelError: its kernel.json cannot be read.
         """
         folder = self.find_kernel_specs().get(kernel_name)
         if folder is None:
             raise NoSuchKernel(kernel_name)
-        spec = KernelSpec.from_resource_dir(folder)
-        if spec.metadata.get("kernel_provisioner", {}).get("provisioner_name") != PROVISIONER:
-            raise NoSuchKernel(kernel_name)
+        try:
+            spec = KernelSpec.from_resource_dir(folder)
+        except (OSError, ValueError, TypeError, TraitError) as error:
+            raise KernelError(f"the kernelspec in {folder} cannot be used: {error}", "Mend its kernel.json.") from None
+        spec.metadata = {**spec.metadata, "kernel_provisioner": {"provisioner_name": PROVISIONER, "config": {}}}
         return spec
 
 

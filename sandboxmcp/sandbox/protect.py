@@ -31,6 +31,8 @@ class Protection:
     names: tuple[str, ...]
     existing: tuple[str, ...]
     """Can be bound read-only."""
+    identity: tuple[int, int]
+    """Device and inode of the workspace itself; (0, 0) when it is gone."""
     links: tuple[tuple[str, str], ...]
     """(path, target): a link, or a path through one. It cannot be bound; a changed one is put back."""
 
@@ -42,7 +44,7 @@ class Protection:
 
     @property
     def outdated(self) -> bool:
-        """Whether the host has meanwhile made or removed a protected path: then a new sandbox must bind anew."""
+        """Whether the host has meanwhile changed a protected path, or the workspace itself: then a sandbox must bind anew."""
         return look_at(self.workspace, self.names) != self
 
     def sweep(self) -> list[str]:
@@ -82,7 +84,15 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
             links[link] = os.readlink(workspace / link)
         elif os.path.lexists(workspace / name):
             existing.append(name)
-    return Protection(workspace, names, tuple(existing), tuple(sorted(links.items())))
+    return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def _prefixes(name: str) -> list[str]:

@@ -36,15 +36,19 @@ def test_the_hosts_own_kernel_is_not_found_by_ours():
         SandboxKernelSpecManager().get_kernel_spec("python3")
 
 
-def test_a_kernelspec_without_a_provisioner_is_refused(tmp_path):
-    with pytest.raises(NoSuchKernel):
-        SandboxKernelSpecManager(write_spec(tmp_path, "stray")).get_kernel_spec("sandboxmcp-stray")
+@pytest.mark.parametrize("stanza", [{}, {"kernel_provisioner": {"provisioner_name": "local-provisioner"}}], ids=["none", "local"])
+def test_a_kernelspec_gets_our_provisioner_whatever_it_names(tmp_path, stanza):
+    spec = SandboxKernelSpecManager(folder=write_spec(tmp_path, "stray", **stanza)).get_kernel_spec("sandboxmcp-stray")
+    assert spec.metadata["kernel_provisioner"]["provisioner_name"] == PROVISIONER
 
 
-def test_a_kernelspec_that_names_the_local_provisioner_is_refused(tmp_path):
-    folder = write_spec(tmp_path, "local", kernel_provisioner={"provisioner_name": "local-provisioner"})
+def test_a_kernelspec_of_the_hosts_is_found_only_when_it_is_allowed(tmp_path, monkeypatch):
+    (tmp_path / "kernels").mkdir()
+    write_spec(tmp_path / "kernels", "theirs")
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     with pytest.raises(NoSuchKernel):
-        SandboxKernelSpecManager(folder).get_kernel_spec("sandboxmcp-local")
+        SandboxKernelSpecManager().get_kernel_spec("theirs")
+    assert SandboxKernelSpecManager(("theirs",)).get_kernel_spec("theirs").display_name == "theirs"
 
 
 def test_the_factorys_default_is_ours_once_a_manager_was_made():

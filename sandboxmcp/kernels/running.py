@@ -1,0 +1,84 @@
+"""One script under way, and how its end is read: from the kernel's answer, else from its process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+
+from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.kernels.capture import ItemCapture
+from sandboxmcp.kernels.displayed import Displayed
+from sandboxmcp.kernels.launcher import Item
+from sandboxmcp.kernels.live import LiveKernel, Reply
+
+
+class Running:
+    """A script under way."""
+
+    def __init__(self, script: Script, item: Item, capture: ItemCapture, kernel: LiveKernel | None) -> None:
+        self._script = script
+        self.item = item
+        self._capture = capture
+        self.kernel = kernel
+        self._displayed = Displayed(capture.stem)
+        self._reply = Reply(displayed=self._displayed)
+
+    async def finished(self) -> None:
+        """Wait until the script has ended by itself."""
+        if self.kernel is not None:
+            await self.kernel.execute(self._script.code, self._reply)
+        else:
+            await asyncio.shield(self.item.ended)
+
+    async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
+        """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
+
+        A kernel that has answered has ended its children itself; its own end is not waited for.
+        """
+        if self._reply.status:
+            self.item.kill()
+        else:
+            await self.item.killed()
+        out, err = await self._capture.finish()
+        exit_code, reasons = None, []
+        if status is None:
+            status, exit_code, reason = end_of(self._reply, self.item.ended.result() if self.item.ended.done() else None)
+            reasons = [reason]
+        elif status == "timeout":
+            reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
+        if self._displayed.dropped:
+            reasons.append(
+                f"{self._displayed.dropped} displayed results beyond the first {len(self._displayed.artifacts)} were not kept"
+            )
+        if self._capture.trouble:
+            reasons.append(f"output was lost: {self._capture.trouble}")
+        reason = "; ".join(filter(None, reasons))
+        return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._displayed.artifacts), reason)
+
+
+def end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
+    """Status, exit code and reason of a script that ended by itself: from the kernel's answer, else from its process."""
+    if reply.status:
+        if reply.status == "ok":
+            return "ok", 0, ""
+        exit_code = _system_exit_code(reply.value) if reply.name == "SystemExit" else 1
+        return ("ok", 0, "") if exit_code == 0 else ("failed", exit_code, "")
+    if code is None:
+        return "killed", None, "the sandbox ended under it; a script may have killed its launcher"
+    if code == -signal.SIGKILL:
+        return "killed", None, "killed by SIGKILL: by another script of this sandbox, or for memory"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return "failed", 128 - code, f"ended by {signal.Signals(-code).name}"
+    return ("ok", 0, "") if code == 0 else ("failed", code if code >= 0 else 128 - code, "")
+
+
+def _system_exit_code(value: str) -> int:
+    """As the interpreter has it: nothing is 0, a number is itself (its low byte), any other thing is 1."""
+    if value in ("", "None"):
+        return 0
+    try:
+        return int(value) & 0xFF
+    except ValueError:
+        return 1
