@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -45,8 +46,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     python = folder / "env" / "bin" / "python"
     uv = [sys.executable, "-m", "uv"]
     _run([*uv, "venv", "--quiet", "--python", sys.executable, str(folder / "env")], os.environ)
+    what = str(wheel) if shutil.which("bwrap") else f"{wheel}[bwrap]"
     constraints = ["--constraint", str(ROOT / "constraints-dev.txt")]
-    _run([*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *constraints, str(wheel)], os.environ)
+    _run([*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *constraints, what], os.environ)
     for name in ("home", "workspace"):
         (folder / name).mkdir()
     return Installed(python.parent, folder / "home", folder / "workspace")

@@ -110,11 +110,15 @@ LOOSER = {
     "workspace": "workspace = '/elsewhere'",
     "ingest_roots": "ingest_roots = ['/home']",
     "policy_packs": "policy_packs = []",
+    "kernelspecs": "kernelspecs = ['ir']",
     "limits.output": "[limits]\noutput = '2GiB'",
     "limits.memory": "[limits]\nmemory = '64GiB'",
     "limits.processes": "[limits]\nprocesses = 4096",
     "limits.descriptors": "[limits]\ndescriptors = 4096",
     "limits.tmpfs": "[limits]\ntmpfs = '8GiB'",
+    "limits.workspace": "[limits]\nworkspace = '8GiB'",
+    "limits.files": "[limits]\nfiles = 1_000_000",
+    "limits.cpu": "[limits]\ncpu = 86_400",
     "limits.file": "[limits]\nfile = '8GiB'",
 }
 

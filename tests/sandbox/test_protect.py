@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -66,6 +67,8 @@ def test_a_change_on_the_host_makes_it_outdated(tmp_path):
 @pytest.fixture
 def repository(make_inside):
     """A sandbox whose workspace is a git repository with one commit and no hooks."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
     own = make_inside()
     git(own.workspace, "init", "-q")
     for hook in (own.workspace / ".git/hooks").iterdir():
@@ -112,6 +115,7 @@ def test_git_itself_works_inside(repository):
     assert (ran.text.split(), ran.outcome.reason) == (["inside", "first"], "")
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_repository_made_on_the_host_meanwhile_is_not_touched_and_then_protected(make_inside):
     own = make_inside()
     own.run("true", "shell")

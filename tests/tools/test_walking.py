@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def seen_by_us(folder: Path) -> list[str]:
     return sorted(file.relative_to(folder).as_posix() for file in walk(folder))
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @given(top=st.lists(st.sampled_from(RULES), max_size=5), below=st.lists(st.sampled_from(RULES), max_size=3))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_walk_sees_what_git_sees(tmp_path_factory: pytest.TempPathFactory, top: list[str], below: list[str]) -> None:
