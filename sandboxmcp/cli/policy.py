@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sandboxmcp.cli.commands import command
-from sandboxmcp.core.errors import UsageError
+from sandboxmcp.cli.scripts import language_of, script_text
 from sandboxmcp.core.model import Verdict
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
@@ -33,20 +31,12 @@ def add_to(group: typer.Typer) -> None:
         settings: Settings,
         as_json: bool,
         file: Annotated[str, typer.Argument(help="A script, or - for standard input.", show_default=False)],
-        lang: Annotated[str, typer.Option(help="python or shell.")] = "shell",
+        lang: Annotated[str | None, typer.Option(help="python or shell; default: by the file's ending, else shell.")] = None,
     ) -> int:
         """Print the verdict on a script with its rule and line; exit code 3 unless it may run."""
-        verdict = Services(settings).engine.judge(_read(file), lang)
+        verdict = Services(settings).engine.judge(script_text(file), lang or language_of(file, "shell"))
         print(json.dumps({"ok": verdict.action == "allow", **asdict(verdict)}) if as_json else _line(verdict))
         return 0 if verdict.action == "allow" else _DENIED
-
-
-def _read(file: str) -> str:
-    try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    return raw.decode("utf-8", "replace")
 
 
 def _line(verdict: Verdict) -> str:

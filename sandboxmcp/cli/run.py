@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sandboxmcp.cli.commands import command, show
+from sandboxmcp.cli.scripts import language_of, script_text
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer
 
-_SUFFIXES = {".py": "python", ".sh": "shell", ".bash": "shell"}
 _EXIT_CODES = {"ok": 0, "denied": 3}
 
 
@@ -38,23 +36,12 @@ def add_to(group: typer.Typer) -> None:
         """Run a script in the sandbox and show what an agent would see of its output."""
         if (file is None) == (code is None):
             raise UsageError("run wants either a FILE (- for standard input) or -c CODE")
-        language = lang or _SUFFIXES.get(Path(file or "").suffix, "python")
-        text = code if code is not None else _read(file or "")
+        language = lang or language_of(file or "", "python")
+        text = code if code is not None else script_text(file or "")
         reply = _run(Services(settings), text, language=language, queries=query or [], timeout_s=timeout, budget_tokens=budget)
         exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
         show(reply, as_json, ok=exit_code == 0)
         return exit_code
-
-
-def _read(file: str) -> str:
-    try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text") from None
 
 
 def _run(services: Services, code: str, **arguments: Any) -> Answer:

@@ -52,14 +52,16 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
     async def progress(done: int, total: int, label: str) -> None:
         await context.session.report_progress(done, total, label)
 
+    budget = arguments.get("budget_tokens")
+    room = budget if isinstance(budget, int) else services.settings["budget_tokens"]
     try:
         checked = checked_arguments(tool, arguments)
         reply = await CALLS[tool](services, checked, progress)
     except SandboxmcpError as error:
-        return failure(error, services.settings["budget_tokens"])
+        return failure(error, room)
     except Exception:
         _log.exception("%s failed", tool if tool in TOOLS else "an unknown tool")
-        return failure(SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details."))
+        return failure(SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details."), room)
     await anyio.to_thread.run_sync(_count, services, tool, reply)
     return reply
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sandboxmcp.core.errors import SandboxmcpError
-from sandboxmcp.tools.budget import Page, checked_budget, cut
+from sandboxmcp.tools.budget import MINIMUM, Page, checked_budget, cut
 from sandboxmcp.tools.fence import harmless
 
 DEFAULT_BUDGET = 2_000
@@ -54,9 +54,7 @@ def answer(
 
 
 def failure(error: SandboxmcpError, budget_tokens: int = DEFAULT_BUDGET) -> Answer:
-    """An error that its reader can act on: what happened and what to do next, on lines of their own only if it has them."""
-    room = max(budget_tokens, 100)
-    lines = [harmless(line) for line in str(error).splitlines() if line.strip()]
-    text = cut(" ".join(lines), room)
+    """An error that its reader can act on, on one line: what happened and what to do next."""
+    text = " ".join(harmless(line).strip() for line in str(error).splitlines() if line.strip())
     facts = {"error": type(error).__name__, "exit_code": error.exit_code}
-    return Answer(text, facts, is_error=True)
+    return Answer(cut(text, max(budget_tokens, MINIMUM)), facts, is_error=True)

@@ -14,6 +14,9 @@ ERROR_LINES = 40
 LINE_TOKENS = 80
 """What one line of an extract may cost; longer ones are cut with an ellipsis, the handle has them whole."""
 
+FEW_LINES_TOKENS = 800
+"""What an extract of very few lines may cost: one line of JSON is worth more than its first words."""
+
 Numbered = tuple[int, str]
 
 ERROR_WORDS = "error errors failed failure fatal panic exception traceback critical denied refused abort cannot timeout killed"
@@ -44,31 +47,40 @@ def error_lines(lines: Iterable[Numbered], limit: int = ERROR_LINES) -> list[Num
 def extract(head: Sequence[Numbered], errors: Sequence[Numbered], tail: Sequence[Numbered], room: int) -> list[str]:
     """Numbered lines within `room` tokens, each group with a fair share, in the order of the text.
 
-    The tail is filled from its end: the last line of an output says most.
+    The tail is filled from its end: the last line of an output says most. When no line fits, the first is cut to fit.
     """
-    groups = [list(head), list(errors), list(reversed(tail))]
-    prices = {line: _price(line) for group in groups for line in group}
-    shares = fair_shares([sum(prices[line] for line in group) for group in groups], room)
-    chosen: dict[int, str] = {}
+    rows = _shown(head, errors, tail)
+    groups = _apart([number for number, _ in head], [number for number, _ in errors], [number for number, _ in reversed(tail)])
+    shares = fair_shares([sum(cost(rows[number]) for number in group) for group in groups], room)
+    chosen: list[int] = []
     for group, share in zip(groups, shares, strict=True):
-        for line in group:
-            if line[0] in chosen:
-                continue
-            if prices[line] > share:
+        for number in group:
+            share -= cost(rows[number])
+            if share < 0:
                 break
-            share -= prices[line]
-            chosen[line[0]] = line[1]
-    return [_shown(line) for line in sorted(chosen.items())]
+            chosen.append(number)
+    if not chosen and rows:
+        return [text for text in (cut(rows[min(rows)], room),) if text]
+    return [rows[number] for number in sorted(chosen)]
 
 
 def extract_cost(head: Sequence[Numbered], errors: Sequence[Numbered], tail: Sequence[Numbered]) -> int:
     """Tokens that the whole extract would take."""
-    return sum(map(_price, {*head, *errors, *tail}))
+    return sum(map(cost, _shown(head, errors, tail).values()))
 
 
-def _shown(line: Numbered) -> str:
-    return cut(numbered([line])[0], LINE_TOKENS)
+def _shown(*groups: Sequence[Numbered]) -> dict[int, str]:
+    """Every line once, by its number, cut to what it may cost: the fewer lines, the more of each."""
+    rows = dict(row for group in groups for row in group)
+    each = max(LINE_TOKENS, FEW_LINES_TOKENS // max(len(rows), 1))
+    return {number: cut(line, each) for number, line in zip(rows, numbered(rows.items()), strict=True)}
 
 
-def _price(line: Numbered) -> int:
-    return cost(_shown(line))
+def _apart(*groups: Sequence[int]) -> list[list[int]]:
+    """The groups without what an earlier one has."""
+    seen: set[int] = set()
+    apart: list[list[int]] = []
+    for group in groups:
+        apart.append([number for number in group if number not in seen])
+        seen.update(group)
+    return apart

@@ -58,6 +58,11 @@ def test_the_policy_is_asked_without_running_anything(say: Any, code: str, exit_
     assert (said.code, said.document["action"]) == (exit_code, action)
 
 
+def test_the_ending_of_a_file_names_the_language_that_is_judged(say: Any) -> None:
+    Path("fetch.py").write_text("import requests\n")
+    assert (say("policy", "check", "fetch.py").code, say("policy", "check", "fetch.py", "--lang", "shell").code) == (3, 0)
+
+
 def test_a_broken_pack_is_exit_code_six(say: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("not = [toml")
     assert say("policy", "check", "-", "--policy-packs", str(tmp_path / "bad.toml")).code == 6

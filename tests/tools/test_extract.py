@@ -44,3 +44,9 @@ def test_an_extract_with_enough_room_shows_everything_once(long_lines: list[Numb
     head, errors, tail = long_lines[:20], long_lines[5:10], long_lines[-20:]
     shown = extract(head, errors, tail, 10_000)
     assert (len(shown), total_cost(shown)) == (40, extract_cost(head, errors, tail))
+
+
+def test_a_single_long_line_is_shown_as_far_as_the_room_goes() -> None:
+    line = [(1, "word " * 5_000)]
+    assert [total_cost(extract(line, [], line, room)) > room - 5 for room in (30, 300)] == [True, True]
+    assert total_cost(extract(line, [], line, 5_000)) <= 800

@@ -1,0 +1,31 @@
+"""A script named on the command line: its text and its language."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sandboxmcp.core.errors import UsageError
+
+_SUFFIXES = {".py": "python", ".sh": "shell", ".bash": "shell"}
+
+
+def script_text(file: str) -> str:
+    """The text of a file, or of standard input for `-`.
+
+    Raises:
+        UsageError: it cannot be read or is not UTF-8.
+    """
+    try:
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text") from None
+
+
+def language_of(file: str, otherwise: str) -> str:
+    """The language that the ending of a file's name means."""
+    return _SUFFIXES.get(Path(file).suffix, otherwise)
