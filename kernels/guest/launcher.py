@@ -1,6 +1,7 @@
 """The first process of ours inside the sandbox: everything imported once, then a fork for each item.
 
-    python -I launcher.py FD LIMITS        FD: the control socket (SOCK_SEQPACKET); LIMITS: JSON {name: number}
+    python -I launcher.py FD LIMITS [MODULE…]
+    FD: the control socket (SOCK_SEQPACKET); LIMITS: JSON {name: number}; MODULE: imported beforehand too, at the user's wish
 
 Orders arrive as one JSON document a message, with descriptors beside it; the launcher takes no other input:
 
@@ -206,6 +207,9 @@ def main():
     sys.modules["debugpy"] = None
     for name in (*PRELOAD, "kernel", "foreign"):
         __import__(name)
+    for name in sys.argv[3:]:
+        with contextlib.suppress(ImportError):  # a script that needs it will say so itself
+            __import__(name)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

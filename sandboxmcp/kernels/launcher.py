@@ -89,7 +89,8 @@ class Launcher:
         """
         plan = plan_sandbox(settings)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [plan.interpreter.executable, "-I", f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings))]
+        guest = [f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings)), *settings["preload"]]
+        command = [plan.interpreter.executable, "-I", *guest]
         try:
             group = make_control_group(settings["limits.memory"], settings["limits.processes"])
             starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs], group)

@@ -271,3 +271,11 @@ def test_a_full_disk_loses_output_but_says_so(make_inside, tmp_path):
     assert (ran.outcome.status, ran.outcome.stdout.total) == ("ok", 5_000_000)
     assert 0 < ran.outcome.stdout.kept <= 1 << 20
     assert ran.outcome.reason == "output was lost: No space left on device"
+
+
+def test_preloaded_modules_are_there_and_every_fork_draws_its_own_numbers(make_inside):
+    own = make_inside(preload=["numpy", "no_such_module"])
+    code = "import sys\nready = 'numpy' in sys.modules\nimport numpy\nprint(ready, numpy.random.rand())"
+    first, second = own.run(code).text.split(), own.run(code).text.split()
+    assert (first[0], second[0]) == ("True", "True")
+    assert first[1] != second[1]
