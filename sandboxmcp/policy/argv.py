@@ -62,7 +62,9 @@ def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterat
         operands = list(reading.operands)
         while operands and _ASSIGNMENT.match(operands[0].text):
             operands.pop(0)
-        yield operands[program.skip :]
+        inner = operands[program.skip :]
+        adds = program.adds_unless is not None and not reading.has(program.adds_unless)
+        yield [*inner, Word(HOLE, command.line)] if inner and adds else inner
     start: int | None = None
     for at, word in enumerate(command.args if program.starts else ()):
         if start is None and word.text in program.starts:

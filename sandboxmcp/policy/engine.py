@@ -9,7 +9,7 @@ from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Setting, Verdict
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.policy.analysis import LANGUAGES, facts_of
-from sandboxmcp.policy.facts import Fact, Unknown
+from sandboxmcp.policy.facts import Call, Command, Fact, Unknown
 from sandboxmcp.policy.pack import Pack, load_pack
 from sandboxmcp.policy.programs import Function, Knowledge, Program
 from sandboxmcp.policy.rules import STRICTNESS, Example, Key, Rule, Subject, keys_of, matches, subject_of
@@ -40,7 +40,7 @@ class Engine:
         found: list[tuple[int, int, Pack, Rule]] = []
         for fact, pack, rule, match in self._matches(facts, setting):
             if match is None:
-                unknown.append((fact.line, f"whether rule {rule.id} applies"))
+                unknown.append((fact.line, f"the arguments of {fact.name}" if isinstance(fact, Command | Call) else "what this is"))
             else:
                 found.append((-STRICTNESS[rule.verdict], fact.line, pack, rule))
         listed = _listed(unknown)

@@ -158,7 +158,7 @@ class _Loader:
             table,
             place,
             required={"names"},
-            optional={"flags", "values", "then", "skip", "starts", "language", "stdin", *sets, *switches},
+            optional={"flags", "values", "then", "skip", "starts", "language", "stdin", "adds_unless", *sets, *switches},
         )
         canonical, valued = self.spellings(table, place)
         then = table.get("then")
@@ -173,6 +173,7 @@ class _Loader:
             starts=frozenset(self.names(table, "starts", place)),
             language=table.get("language"),
             stdin=self.known(table, "stdin", canonical, place) if "stdin" in table else None,
+            adds_unless=self.known(table, "adds_unless", canonical, place) if "adds_unless" in table else None,
             **known,  # type: ignore[arg-type]  # the names are those of the fields
             **{key: self.switch(table, key, place) for key in switches},  # type: ignore[arg-type]
         )

@@ -44,6 +44,8 @@ class Program:
     """What its operands are: another command line, or words that are joined to code."""
     skip: int = 0
     """Operands before them."""
+    adds_unless: frozenset[str] | None = None
+    """Not None: it adds words from its input to that command line, unless one of these options says where they go (xargs)."""
     starts: frozenset[str] = frozenset()
     """Words that begin another command line, which ends at `;` or `+` (find)."""
     inert: frozenset[str] = frozenset()
@@ -138,7 +140,7 @@ class _Reader:
                 self.short(word)
             else:
                 self.operands.append(word)
-                if not self.program.permutes:
+                if not self.program.permutes and len(self.operands) > self.program.skip:
                     break
             if self.options and self.options[-1][0] in self.program.code & self.program.valued:
                 break

@@ -10,7 +10,8 @@ import ast
 import re
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from sandboxmcp.policy.argv import command_of, expand_command
 from sandboxmcp.policy.facts import (
@@ -30,32 +31,41 @@ from sandboxmcp.policy.facts import (
 )
 from sandboxmcp.policy.programs import Function, Knowledge
 
-MOST_CHARACTERS = 2 << 20
+_MOST_CHARACTERS = 1 << 20
 """Code beyond this is not analysed."""
+_MOST_NODES = 400_000
 _MOST_DEPTH = 40
 """Layers of an expression that are followed when it is read as a literal or a name."""
 _CELL_MAGIC = re.compile(r"\s*%%(?:bash|sh|script\s+(?:ba|da|z|k)?sh|system|sx|!)\b[^\n]*\n")
-_SHELL_LINE = re.compile(r"(?P<indent>\s*)(?:[\w.,\s\[\]]+=\s*)?(?:!!?|%sx\s|%system\s)(?P<code>.+)")
-_MAGIC_LINE = re.compile(r"(?P<indent>\s*)(?:[\w.,\s]+=\s*)?%\w.*")
+_SHELL_LINE = re.compile(r"(?P<indent>\s*+)(?:[\w\[(][\w.,\s\[\]()]*+=\s*+)?(?:!!?|%sx\s|%system\s)(?P<code>.+)")
+_MAGIC_LINE = re.compile(r"(?P<indent>\s*+)(?:[\w\[(][\w.,\s\[\]()]*+=\s*+)?%\w.*")
+_F_STRING = re.compile(r"\b(?:[fF][rR]?|[rR][fF])[\"']")
+_MOST_BRACES = 20_000
+"""In code with f-strings: until Python 3.12 the time to parse one grows with the square of its length."""
 
 
 def python_facts(code: str, knowledge: Knowledge) -> tuple[Fact, ...]:
     """The facts of Python code. What it gives up on is an Unknown."""
-    if len(code) > MOST_CHARACTERS:
-        return (Unknown(1, f"python code of more than {MOST_CHARACTERS:,} characters"),)
-    code = code.encode("utf-8", "replace").decode()
+    if len(code) > _MOST_CHARACTERS:
+        return (Unknown(1, f"python code of more than {_MOST_CHARACTERS:,} characters"),)
+    if code.count("{") > _MOST_BRACES and _F_STRING.search(code):
+        return (Unknown(1, f"python code with f-strings and more than {_MOST_BRACES:,} braces"),)
+    code = code.encode("utf-8", "replace").decode().removeprefix("\ufeff")
     cell = _CELL_MAGIC.match(code)
     if cell:
         return (Embedded(code.count("\n", 0, cell.end()) + 1, "shell", code[cell.end() :]),)
     shell_lines: list[Fact] = []
     try:
         tree = _parse(code)
-        if tree is None:
+        if tree is None and ("!" in code or "%" in code):
             plain, shell_lines = _without_magics(code)
             tree = _parse(plain) if plain != code else None
         if tree is None:
             return ()
-        return (*shell_lines, *_Walk(tree, knowledge).facts())
+        nodes = list(islice(_in_order(tree), _MOST_NODES + 1))
+        if len(nodes) > _MOST_NODES:
+            return (Unknown(1, f"python code of more than {_MOST_NODES:,} syntax nodes"),)
+        return (*shell_lines, *_Walk(nodes, knowledge).facts())
     except (RecursionError, MemoryError):
         return (Unknown(1, "python code nested too deeply to analyse"),)
 
@@ -84,9 +94,8 @@ def _without_magics(code: str) -> tuple[str, list[Fact]]:
 class _Walk:
     """Two passes over one tree: what names stand for, then what is imported and called."""
 
-    def __init__(self, tree: ast.Module, knowledge: Knowledge) -> None:
-        self.knowledge = knowledge
-        self.nodes = list(_in_order(tree))
+    def __init__(self, nodes: Sequence[ast.AST], knowledge: Knowledge) -> None:
+        self.nodes, self.knowledge = nodes, knowledge
         self.names: dict[str, str] = {}
         """Name or dotted target to what it stands for."""
         self.constants: dict[str, set[object]] = {}
@@ -195,12 +204,12 @@ class _Walk:
                 return _added(self.value(left, depth + 1), self.value(right, depth + 1))
             case ast.BinOp(left=left, op=ast.Mod()) if isinstance(pattern := self.value(left, depth + 1), str):
                 return re.sub(r"%[-+ #\d.]*[sdrif]", HOLE, pattern)
+            case ast.Call(args=[first, *_]) if self.meaning(node) == "shlex.split":
+                return _shell_split(self.value(first, depth + 1))
             case ast.Call(func=ast.Attribute(value=inner, attr="format" | "split" as attr), args=args) if isinstance(
                 whole := self.value(inner, depth + 1), str
             ):
                 return re.sub(r"\{[^{}]*\}", HOLE, whole) if attr == "format" else HOLE if args else tuple(whole.split())
-            case ast.Call(args=[first, *_]) if self.meaning(node) == "shlex.split":
-                return _shell_split(self.value(first, depth + 1))
             case ast.Name() | ast.Attribute():
                 return self.named_value(node)
         return HOLE

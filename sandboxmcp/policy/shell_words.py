@@ -45,9 +45,9 @@ def text_of(node: Node, source: bytes, variables: Variables) -> str:
     """What a word becomes, as one text."""
     match node.type:
         case "raw_string":
-            return _raw(node, source)[1:-1]
+            return raw_of(node, source)[1:-1]
         case "ansi_c_string":
-            return _ANSI.sub(_ansi_escape, _raw(node, source)[2:-1])
+            return _ANSI.sub(_ansi_escape, raw_of(node, source)[2:-1])
         case "string":
             return _pieces(node, source, variables, 1, quoted=True)
         case "translated_string":
@@ -55,23 +55,23 @@ def text_of(node: Node, source: bytes, variables: Variables) -> str:
         case "concatenation":
             return _pieces(node, source, variables, 0, quoted=False)
         case "simple_expansion" | "expansion":
-            return _expanded(_raw(node, source), variables)
+            return _expanded(raw_of(node, source), variables)
         case "command_substitution":
-            return _substituted(_raw(node, source))
+            return _substituted(raw_of(node, source))
         case "process_substitution":
             return "/dev/fd/63"
         case "arithmetic_expansion" | "brace_expression":
             return HOLE
         case _:
-            return re.sub(r"\\(\n|(.))", r"\2", _raw(node, source), flags=re.DOTALL)
+            return re.sub(r"\\(\n|(.))", r"\2", raw_of(node, source), flags=re.DOTALL)
 
 
 def body_of(node: Node, source: bytes, variables: Variables, *, quoted: bool) -> str:
     """The text of a heredoc; with a quoted delimiter nothing in it is expanded."""
-    return _raw(node, source) if quoted else _pieces(node, source, variables, 0, quoted=True)
+    return raw_of(node, source) if quoted else _pieces(node, source, variables, 0, quoted=True)
 
 
-def _raw(node: Node, source: bytes) -> str:
+def raw_of(node: Node, source: bytes) -> str:
     return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 

@@ -1,0 +1,105 @@
+"""Where a shell statement's output goes and what it reads, after its redirections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sandboxmcp.policy.facts import Sink, Word, sink_of
+from sandboxmcp.policy.shell_words import Variables, body_of, raw_of, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
+_OTHER_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The streams of one statement."""
+
+    sinks: dict[str, Sink] = field(default_factory=dict)
+    """By descriptor; what is missing is a stream. The statements of a scope share it, since `exec >FILE` changes it for all."""
+    stdin: Word | None = None
+    """The text on standard input, where the code spells it out."""
+    piped: bool = False
+    """Standard input is a pipe."""
+
+    def sink(self, descriptor: str) -> Sink:
+        return self.sinks.get(descriptor, "stream")
+
+    def into_pipe(self, *descriptors: str) -> Streams:
+        """The streams of what a pipe or a substitution reads: a scope of its own."""
+        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"))
+
+    def reading(self, text: Word | None) -> Streams:
+        """The streams of what reads from a pipe: a scope of its own."""
+        return replace(self, sinks=dict(self.sinks), stdin=text, piped=True)
+
+
+def redirects_of(node: Node) -> list[Node]:
+    """The redirections of a statement, those that stand behind a heredoc's start among them."""
+    direct = [child for child in node.children if child.type in REDIRECTS]
+    behind = [child for redirect in direct for child in redirect.children if child.type in REDIRECTS]
+    return direct + behind
+
+
+def swallowed_words(redirects: Sequence[Node]) -> list[Node]:
+    """The words behind `> FILE`, which the grammar gives to the redirection and bash to the command."""
+    return [extra for redirect in redirects for extra in redirect.children_by_field_name("destination")[1:]]
+
+
+def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, variables: Variables) -> Streams:
+    """The streams after redirections, in order: `2>&1 >f` is not `>f 2>&1`."""
+    if not redirects:
+        return streams
+    sinks, stdin, piped = dict(streams.sinks), streams.stdin, streams.piped
+    for redirect in redirects:
+        if redirect.type != "file_redirect":
+            stdin, piped = _literal_input(redirect, source, variables) or stdin, False
+        elif _redirect_file(redirect, sinks, source, variables):
+            stdin, piped = None, False
+    return Streams(sinks, stdin, piped)
+
+
+def _redirect_file(redirect: Node, sinks: dict[str, Sink], source: bytes, variables: Variables) -> bool:
+    """Applies one redirection to `sinks`; True when it replaces standard input."""
+    descriptor, operator, target = "", "", ""
+    for child in redirect.children:
+        if child.type == "file_descriptor":
+            descriptor = raw_of(child, source)
+        elif not child.is_named and not operator:
+            operator = child.type
+        elif child.is_named and not target:
+            target = text_of(child, source, variables)
+    if operator.startswith("<"):
+        return descriptor in {"", "0"}
+    if operator == ">&" and target.rstrip("-").isdigit():
+        sinks[descriptor or "1"] = sinks.get(target.rstrip("-"), "stream")
+        return False
+    both = operator.startswith("&>") or (operator == ">&" and not descriptor)
+    for name in ("1", "2") if both else (descriptor or "1",):
+        other = _OTHER_DESCRIPTOR.fullmatch(target)
+        sinks[name] = sinks.get(other[1], "stream") if other else sink_of(target)
+    return False
+
+
+def _literal_input(redirect: Node, source: bytes, variables: Variables) -> Word | None:
+    """The text of a heredoc or herestring."""
+    if redirect.type == "herestring_redirect":
+        values = redirect.named_children
+        return Word(text_of(values[-1], source, variables), values[-1].start_point[0] + 1) if values else None
+    parts = {child.type: child for child in redirect.children}
+    start, body = parts.get("heredoc_start"), parts.get("heredoc_body")
+    if start is None or body is None:
+        return None
+    text = body_of(body, source, variables, quoted=is_quoted(start, source))
+    return Word(text, body.start_point[0] + 1)
+
+
+def is_quoted(heredoc_start: Node, source: bytes) -> bool:
+    """Whether the heredoc's text is taken as it stands."""
+    return any(mark in raw_of(heredoc_start, source) for mark in "'\"\\")
