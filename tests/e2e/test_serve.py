@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,8 +51,10 @@ def sleeping(command: list[str], environment: dict[str, str], project: Path) -> 
 
 
 def wait_until(happened: Callable[[], bool], bound_s: float) -> None:
+    """Look again and again, giving the processor away in between: what is waited for happens in other processes."""
     end = time.monotonic() + bound_s
     while not happened():
+        threading.Event().wait(0.01)
         assert time.monotonic() < end, "it did not happen in time"
 
 
@@ -94,9 +97,7 @@ async def test_nothing_but_protocol_is_ever_on_standard_output(
     assert [json.loads(line)["id"] for line in lines] == [1, 2] and out == b"" and process.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)], ids=["term", "int", "hup"]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"])
 async def test_a_signal_ends_the_server_with_everything_it_started(
     command: list[str], environment: dict[str, str], project: Path, processes_of: Any, number: signal.Signals, code: int
 ) -> None:

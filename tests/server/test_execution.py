@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,10 @@ async def test_what_a_cancelled_script_had_printed_is_kept_and_found(connect: An
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "ctx_execute", script)
                 while not started.exists():
-                    await anyio.lowlevel.checkpoint()
+                    await anyio.to_thread.run_sync(threading.Event().wait, 0.01)
                 group.cancel_scope.cancel()
             while "| giraffe" not in (await call(client, "ctx_search", queries=["giraffe"]))[0]:
-                await anyio.lowlevel.checkpoint()
+                await anyio.to_thread.run_sync(threading.Event().wait, 0.01)
 
 
 async def test_progress_is_told_per_item(connect: Any) -> None:
