@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import sys
@@ -49,7 +50,7 @@ def _runtimes() -> list[Check]:
     return [
         Check(f"runtime {language}", found is not None, found or "not found", "" if found else f"Install {program}.")
         for language, program in _RUNTIMES.items()
-        for found in [shutil.which(program)]
+        for found in [shutil.which(program, path=f"{os.environ.get('PATH', '')}{os.pathsep}{os.defpath}")]
     ]
 
 
