@@ -20,22 +20,24 @@ _OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
 _RETURNS_AT_END = re.compile(r"\r+$", re.MULTILINE)
 _CARRIAGE_LINE = re.compile(r"[^\n]*\r[^\n]*")
 _LETTER_RUNS = re.compile(r"[^\W\d_]+")
-_SAME_HEAD = 12
-"""Letters by which two states of one progress line are known as the same."""
+_PROGRESS = re.compile(r"[%#=|/\\\[\]…]|\.\.\.|\d ?[kMG]?i?B\b")
+OVERWRITTEN: Final = "␍"
+"""Stands between states of a line that are all kept."""
 
+_PLAIN: Final = bytes([9, 10, *range(0x20, 0x7F)])
+"""ASCII that is shown as it stands: most captured bytes are nothing else, and are told so a hundred times faster."""
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _INVISIBLE = "\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
-_UNSAFE = re.compile(
-    f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{_INVISIBLE}]"
-    r"|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"  # joiners are letters' business, not ASCII's
-)
+_JOINERS = "\u200c\u200d"
+_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_JOINERS}{_BIDI}{_INVISIBLE}]")
 _VISIBLE_BIDI = re.compile(f"[{_BIDI}]")
 LABEL_LENGTH: Final = 200
 
 
 def shown(data: bytes) -> str:
     """Bytes as harmless text: UTF-8 with U+FFFD for what is not, then `neutral`. As many "\\n" as in the bytes."""
-    return neutral(data.decode("utf-8", "replace"))
+    text = data.decode("utf-8", "replace")
+    return neutral(text) if data.translate(None, _PLAIN) else text
 
 
 def neutral(text: str) -> str:
@@ -60,19 +62,23 @@ def clean_label(label: str) -> str:
 
 
 def _last_state(match: re.Match[str]) -> str:
-    """A line that carriage returns overwrote: the last state of each thing it told.
+    """A line that carriage returns overwrote: without those states of progress that a later state replaces.
 
-    The last one alone would lose text that uses carriage returns as line ends, so states are told apart by their letters.
+    The last state alone would lose whole texts whose lines end in carriage returns, so a state goes only when it has no words
+    of its own, or has those of the next one and looks like progress.
     """
-    kept: list[tuple[str, str]] = []
-    for state in match.group().split("\r"):
-        head = "".join(_LETTER_RUNS.findall(state))[:_SAME_HEAD]
-        if not state.strip():
-            continue
-        if kept and kept[-1][0] in ("", head):
-            kept.pop()
-        kept.append((head, state))
-    return " ".join(state for _, state in kept)
+    states = [state for state in match.group().split("\r") if state.strip()]
+    words = ["".join(_LETTER_RUNS.findall(state)) for state in states]
+    kept = [
+        state
+        for state, own, following in zip(states, words, [*words[1:], None], strict=True)
+        if following is None or (own not in ("", following) or not _is_progress(state))
+    ]
+    return OVERWRITTEN.join(kept)
+
+
+def _is_progress(state: str) -> bool:
+    return _PROGRESS.search(state) is not None or not any(map(str.isalnum, state))
 
 
 def _harmless(match: re.Match[str]) -> str:
@@ -84,6 +90,14 @@ def _harmless(match: re.Match[str]) -> str:
         return "␡"
     if 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000:
         return "\ufffd"
+    if character in _JOINERS:
+        return character if _between_letters(match) else ""
     if code in (0x2028, 0x2029):
         return " "
     return f"<U+{code:04X}>" if _VISIBLE_BIDI.match(character) else ""
+
+
+def _between_letters(match: re.Match[str]) -> bool:
+    """Joiners shape scripts and emoji; next to ASCII they only hide."""
+    before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
+    return before > "\x7f" and after > "\x7f"

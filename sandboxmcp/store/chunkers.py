@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sandboxmcp.store.kinds import Form
-from sandboxmcp.store.lines import Line, size_of
+from sandboxmcp.store.lines import Line
 
 CHUNK_BYTES = 4_096
 PASSAGE_BYTES = 500
@@ -21,6 +21,7 @@ _TITLE_BYTES = 300
 
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*$")
+_FIRST_MARKS = "#=-`~"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -53,7 +54,7 @@ def passages_of(chunk: Chunk) -> Iterator[Passage]:
     held: list[Line] = []
     size = 0
     for line in chunk.lines:
-        length = size_of(line.text) + 1
+        length = line.size + 1
         blank = not line.text.strip()
         if held and (len(held) >= PASSAGE_LINES or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2)):
             yield _passage(held)
@@ -74,7 +75,6 @@ def _passage(lines: list[Line]) -> Passage:
 def _sections(lines: Iterable[Line], headings: _DeclaredHeadings) -> Iterator[Chunk]:
     draft = _Draft()
     for line in lines:
-        size = size_of(line.text) + 1
         found = headings.read(line, draft.lines)
         if found is not None:
             kept = draft.lines.pop() if found.starts_before and draft.lines else None
@@ -84,7 +84,7 @@ def _sections(lines: Iterable[Line], headings: _DeclaredHeadings) -> Iterator[Ch
                 draft.add(kept)
         if headings.opens_fence:
             draft.may_end_here()
-        while draft.size + size > CHUNK_BYTES:
+        while draft.size + line.size >= CHUNK_BYTES:
             yield from draft.split(headings.path, headings.in_fence)
         draft.add(line)
         if not line.text.strip() and not headings.in_fence:
@@ -103,7 +103,7 @@ class _Draft:
 
     def add(self, line: Line) -> None:
         self.lines.append(line)
-        self.size += size_of(line.text) + 1
+        self.size += line.size + 1
 
     def may_end_here(self) -> None:
         self.best_end, self.best_size = len(self.lines), self.size
@@ -161,6 +161,8 @@ class _MarkdownHeadings(_DeclaredHeadings):
 
     def read(self, line: Line, before: Sequence[Line]) -> _Heading | None:
         self.opens_fence = False
+        if line.text[:4].lstrip(" ")[:1] not in _FIRST_MARKS:
+            return None
         if fence := _FENCE.match(line.text):
             self._toggle(fence[1], line.text)
         elif not self._fence:

@@ -62,14 +62,15 @@ class Indexer:
             for passage in passages_of(chunk):
                 self._passage += 1
                 words = words_in(passage.text)
-                pieces = self._pieces.beside(passage.text, words)
+                distinct = set(words)
+                pieces = self._pieces.beside(passage.text, distinct)
                 count = titled + len(words) + pieces.count(" ") + bool(pieces)
                 self._words += count
                 self._passage_rows.append(
                     (self._passage, self._chunk, passage.first, passage.last, passage.partial, count, passage.text, pieces)
                 )
                 self._text_rows.append((self._passage, chunk.title, passage.text, pieces))
-                self._counts.add(words, pieces)
+                self._counts.add(distinct, pieces)
             if len(self._passage_rows) >= _BATCH:
                 self._flush()
 
@@ -100,7 +101,7 @@ def unindex(connection: Connection, source: int) -> None:
     first, last = connection.execute("SELECT first_passage, last_passage FROM sources WHERE id = ?", (source,)).fetchone()
     counts = WordCount()
     for body, pieces in _bodies(connection, first, last):
-        counts.add(words_in(body), pieces)
+        counts.add(set(words_in(body)), pieces)
     unlearn(connection, counts.vocabulary())
     connection.execute(
         "INSERT INTO passages_fts(passages_fts, rowid, title, body, pieces)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sandboxmcp.core.text import shown
+from sandboxmcp.core.text import OVERWRITTEN, shown
 
 BREAK = "\x1e"
 """Ends a part of a line. `shown` lets no control character through, so text cannot hold it."""
@@ -27,6 +27,8 @@ class Line(NamedTuple):
 
     number: int
     text: str
+    size: int
+    """Bytes of the text in UTF-8."""
     whole: bool = True
     level: int = 0
     """Depth of a heading that markup declares; 0 for everything else."""
@@ -40,23 +42,26 @@ def size_of(text: str) -> int:
 def numbered_lines(pieces: Iterable[bytes], first: int = 1, spell: Callable[[str], str] | None = None) -> Iterator[Line]:
     """The lines of some bytes that start at the line numbered `first`.
 
-    `spell` rewrites shown text line by line (markup to text); it may add BREAK and HEADING but never a "\\n".
+    `spell` rewrites shown text line by line (markup to text); it may add BREAK and HEADING but never a "\n".
     """
     number = first
     for block, starts, ends in _line_blocks(pieces):
         text = shown(block)
-        lines = (text if spell is None else spell(text)).split("\n")
+        text = (text if spell is None else spell(text)).replace(OVERWRITTEN, BREAK)
+        broken = BREAK in text
+        size = len if text.isascii() else size_of
+        lines = text.split("\n")
         last = len(lines) - 1
+        if not lines[-1]:
+            lines.pop()
         for index, line in enumerate(lines):
-            if index == last and not line:
-                break
             whole = (starts or index > 0) and (ends or index < last)
-            if not whole or BREAK in line or (len(line) > _SURELY_SHORT and size_of(line) > LINE_BYTES):
+            length = size(line)
+            if length > LINE_BYTES or not whole or (broken and BREAK in line):
                 yield from _parts(number, line, whole)
             else:
-                yield Line(number, line)
-            if index < last:
-                number += 1
+                yield Line(number, line, length)
+            number += index < last
 
 
 def _line_blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
@@ -88,7 +93,7 @@ def _character_boundary(data: bytearray) -> int:
 def _parts(number: int, line: str, whole: bool) -> Iterator[Line]:
     spelt = [part for part in line.split(BREAK) if part.strip()] if BREAK in line else [line]
     if not spelt:
-        yield Line(number, "", whole)
+        yield Line(number, "", 0, whole)
         return
     whole = whole and len(spelt) == 1
     for part in spelt:
@@ -97,7 +102,7 @@ def _parts(number: int, line: str, whole: bool) -> Iterator[Line]:
         text = text.replace(HEADING, "")
         cuts = list(_cut(text))
         for cut in cuts:
-            yield Line(number, cut, whole and len(cuts) == 1, level)
+            yield Line(number, cut, size_of(cut), whole and len(cuts) == 1, level)
             level = 0
 
 

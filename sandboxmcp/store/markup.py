@@ -13,6 +13,7 @@ from sandboxmcp.core.text import neutral
 from sandboxmcp.store.lines import BREAK, HEADING
 
 _HIDDEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+_CELL_END = re.compile(r"</t[dh]\s*>", re.IGNORECASE)
 _HEADING_TAG = re.compile(r"<h([1-6])\b[^<>]*>", re.IGNORECASE)
 _BLOCK_END = re.compile(
     r"</(?:p|div|li|tr|h[1-6]|dt|dd|pre|table|section|article|ul|ol|dl|blockquote|title|option)\s*>|<(?:br|hr)\b[^<>]*>",
@@ -20,6 +21,7 @@ _BLOCK_END = re.compile(
 )
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,2000}>")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_BEFORE_KEY = re.compile(r'(?<=[,{\[])(?=\s{0,99}"[^"\\]{1,80}"\s*:)')
 _SPACED_JSON = 200
 """A shorter line of JSON is read easily as it stands."""
 
@@ -28,22 +30,23 @@ def spell_html(text: str) -> str:
     """HTML as its text: scripts, comments and tags gone, entities resolved, blocks apart, headings marked."""
     text = _HIDDEN.sub(_newlines, text)
     text = _HEADING_TAG.sub(lambda match: BREAK + HEADING * int(match[1]) + _newlines(match), text)
+    text = _CELL_END.sub("\t", text)
     text = _BLOCK_END.sub(lambda match: BREAK + _newlines(match), text)
     return _ENTITY.sub(_resolved, _TAG.sub(_newlines, text))
 
 
 def spell_json(text: str) -> str:
-    """Lines that are JSON values of their own, one key per part; all others as they are."""
+    """Long lines of JSON, whole values or parts of one, with one key per part; all others as they are."""
     return "\n".join(map(_spell_json_line, text.split("\n")))
 
 
 def _spell_json_line(line: str) -> str:
-    if len(line) < _SPACED_JSON or line.lstrip()[:1] not in ("{", "["):
+    if len(line) < _SPACED_JSON or '":' not in line:
         return line
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        return line
+        return _BEFORE_KEY.sub(BREAK, line)
     spelt = json.dumps(value, indent=1, ensure_ascii=False)
     return neutral(spelt).replace("\n", BREAK)
 

@@ -13,7 +13,7 @@ Role = Literal["word", "piece", "glued", "kin", "repair"]
 
 PIECE_WEIGHT = 0.8
 GLUED_WEIGHT = 0.8
-KIN_WEIGHT = 0.3
+KIN_WEIGHT = 0.4
 _LONGEST_QUERY = 64
 """Words of a query that are looked at; no question needs more and each costs a look into the index."""
 _LONGEST_WORD = 64

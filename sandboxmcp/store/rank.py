@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from sandboxmcp.store.words import folded
 
 TITLE_WEIGHT = 2
+OUTER_WEIGHT = 0.5
+HEADINGS_BETWEEN = " › "
 _K1 = 1.2
 _B = 0.75
 _PROXIMITY = 0.5
@@ -123,13 +125,14 @@ class _Scored:
 
 def _scored(candidate: Candidate, worth: Mapping[str, float], finder: _Finder, mean_words: float) -> _Scored:
     places = finder.find(candidate.body)
-    counts: dict[str, int] = {}
+    counts: dict[str, float] = {}
     for _, _, stem in places:
         counts[stem] = counts.get(stem, 0) + 1
     for _, _, stem in finder.find(candidate.pieces):
         counts[stem] = counts.get(stem, 0) + 1
-    for _, _, stem in finder.find(candidate.title):
-        counts[stem] = counts.get(stem, 0) + TITLE_WEIGHT
+    for index, heading in enumerate(reversed(candidate.title.split(HEADINGS_BETWEEN))):
+        for _, _, stem in finder.find(heading):
+            counts[stem] = counts.get(stem, 0) + (OUTER_WEIGHT if index else TITLE_WEIGHT)
     norm = _K1 * (1 - _B + _B * candidate.words / mean_words)
     score = sum(worth[stem] * count * (_K1 + 1) / (count + norm) for stem, count in sorted(counts.items()))
     return _Scored(candidate, score, places)

@@ -67,10 +67,8 @@ def _first(database: Database) -> None:
         _CHUNK, pk="id", foreign_keys=[("source_id", "sources", "id")], not_null=set(_CHUNK) - {"id"}
     )
     chunks.create_index(["source_id"])
-    passages = database.table("passages").create(
-        _PASSAGE, pk="id", foreign_keys=[("chunk_id", "chunks", "id")], not_null=set(_PASSAGE) - {"id"}
-    )
-    passages.create_index(["chunk_id"])
+    # No foreign key to chunks: it would need an index as large as a fifteenth of the text; passages go by ranges of ids.
+    database.table("passages").create(_PASSAGE, pk="id", not_null=set(_PASSAGE) - {"id"})
     database.table("words").create({"id": int, "word": str, "uses": int}, pk="id", not_null={"word", "uses"}).create_index(
         ["word"], unique=True
     )

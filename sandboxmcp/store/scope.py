@@ -49,11 +49,12 @@ class Field:
     def mean_words(self) -> float:
         return self.words / self.passages if self.passages else 0.0
 
-    def holding(self, connection: Connection, word: str) -> int:
+    def holding(self, connection: Connection, word: str, columns: str = "{title body pieces}") -> int:
         """How many passages of the ranges hold the word; with a condition that counts its neighbours in other scopes as well."""
         return sum(
             connection.execute(
-                "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?", (f'"{word}"', *ids)
+                "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?",
+                (f'{columns} : "{word}"', *ids),
             ).fetchone()[0]
             for ids in self.ranges
         )

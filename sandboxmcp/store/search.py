@@ -24,6 +24,8 @@ _POSTINGS = 6_000
 """Passages that SQLite ranks for a query. The rarest words come first; a word that would exceed this only adds to the score."""
 _MOST_REPAIRS = 2
 _REPAIRS_TRIED = 8
+_OWN_TEXT = "{body pieces}"
+"""A word's rarity is counted here: a title stands over many passages and would make its words look common."""
 
 Sort = Literal["relevance", "recent"]
 
@@ -103,7 +105,8 @@ class _Known:
     def _hold(self, text: str, weight: float) -> bool:
         stem = self._stems([text])[text]
         if stem not in self._counts:
-            self._counts[stem] = self._field.holding(self._connection, text)
+            count = self._field.holding(self._connection, text, _OWN_TEXT)
+            self._counts[stem] = count or self._field.holding(self._connection, text)
         count = self._counts[stem]
         if count and (stem not in self._held or self._held[stem].weight < weight):
             self._held[stem] = _Held(text, weight, count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from sandboxmcp.store.words import STOP_WORDS, folded, worth_keeping
@@ -33,9 +34,9 @@ class WordCount:
         self._counts: Counter[str] = Counter()
         self._passages = 0
 
-    def add(self, words: Sequence[str], pieces: str) -> None:
+    def add(self, words: AbstractSet[str], pieces: str) -> None:
         """One passage: its words in their own case, the pieces beside it joined by blanks."""
-        self._counts.update(set(words))
+        self._counts.update(words)
         if pieces:
             self._counts.update(set(pieces.split()))
         self._passages += 1
@@ -98,7 +99,7 @@ def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:
 
 
 def repairs(connection: Connection, word: str) -> list[str]:
-    """Known words within one edit of a word (two from eight letters on), nearest first, then the most used.
+    """Known words within one edit of a word (two from eight letters on, if they begin alike), nearest first, then the most used.
 
     Numbers and words of fewer than five letters are left alone: their neighbours are other things.
     """
@@ -108,7 +109,7 @@ def repairs(connection: Connection, word: str) -> list[str]:
     near = []
     for candidate, uses in _candidates(connection, word, most):
         distance = edit_distance(word, candidate, most)
-        if 0 < distance <= most:
+        if distance == 1 or (0 < distance <= most and candidate[0] == word[0]):
             near.append((distance, -uses, candidate))
     near.sort()
     return [candidate for _, _, candidate in near]

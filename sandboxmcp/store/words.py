@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 _WORD = re.compile(r"[^\W_]+")
 _SNAKE = re.compile(r"[^\W_]+(?:_[^\W_]+)+")
@@ -59,18 +60,33 @@ def glued(text: str) -> list[str]:
     return [whole.replace("_", "") for whole in _SNAKE.findall(text) if len(whole) <= _LONGEST_SPLIT]
 
 
-class Pieces(dict[str, str]):
-    """A word's pieces joined by blanks, remembered: texts repeat their words."""
+class Pieces:
+    """What to index beside a text. Remembers which words have pieces: texts repeat their words. Shared by threads."""
 
-    def __missing__(self, word: str) -> str:
-        if len(self) > _CACHE_WORDS:
-            self.clear()
-        pieces = self[word] = " ".join(pieces_of(word))
+    def __init__(self) -> None:
+        self._plain: set[str] = set()
+        self._pieces: dict[str, str] = {}
+
+    def beside(self, text: str, words: AbstractSet[str]) -> str:
+        """The pieces of a text's identifiers and its snake_case ones as a whole, joined by blanks; `words` are the text's."""
+        rest = words - self._plain
+        beside = list(filter(None, map(self._of, sorted(rest)))) if rest else []
+        return " ".join((*beside, *glued(text)))
+
+    def _of(self, word: str) -> str:
+        pieces = self._pieces.get(word)
+        if pieces is None:
+            pieces = " ".join(pieces_of(word))
+            self._remember(word, pieces)
         return pieces
 
-    def beside(self, text: str, words: Sequence[str]) -> str:
-        """What to index beside a text so that its identifiers are found by their parts and as a whole."""
-        return " ".join((*filter(None, map(self.__getitem__, words)), *glued(text)))
+    def _remember(self, word: str, pieces: str) -> None:
+        if len(self._plain) + len(self._pieces) > _CACHE_WORDS:
+            self._plain, self._pieces = set(), {}
+        if pieces:
+            self._pieces[word] = pieces
+        else:
+            self._plain.add(word)
 
 
 def worth_keeping(words: Iterable[str]) -> set[str]:
