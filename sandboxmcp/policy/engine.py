@@ -26,7 +26,7 @@ class Engine:
 
     def __init__(self, packs: Sequence[Pack]) -> None:
         self.packs = tuple(packs)
-        self._knowledge = _knowledge(self.packs)
+        self.knowledge = _knowledge(self.packs)
         self._rules: dict[Key, list[tuple[Pack, Rule]]] = {}
         for pack in self.packs:
             for rule in pack.rules:
@@ -35,7 +35,7 @@ class Engine:
 
     def judge(self, code: str, language: str, setting: Setting = "kernel") -> Verdict:
         """The strictest verdict of all rules that match anything in `code`. Pure; never raises, whatever the code is."""
-        facts = facts_of(code, language, self._knowledge)
+        facts = facts_of(code, language, self.knowledge)
         unknown = [(fact.line, fact.what) for fact in facts if isinstance(fact, Unknown)]
         found: list[tuple[int, int, Pack, Rule]] = []
         for fact, pack, rule, match in self._matches(facts, setting):
@@ -57,7 +57,7 @@ class Engine:
             return f"the example is {verdict.action}{by}, not {example.verdict}"
         if example.verdict == "allow":
             return ""
-        facts = facts_of(example.code, example.language, self._knowledge)
+        facts = facts_of(example.code, example.language, self.knowledge)
         own = any(match and found is rule for _, _, found, match in self._matches(facts, example.setting))
         return "" if own else f"the example is {verdict.action} by {verdict.rule}, but not by this rule"
 
@@ -66,7 +66,7 @@ class Engine:
             rules = {id(rule): (pack, rule) for key in keys_of(fact) for pack, rule in self._rules.get(key, ())}
             if not rules:
                 continue
-            subject: Subject = subject_of(fact, self._knowledge)
+            subject: Subject = subject_of(fact, self.knowledge)
             for pack, rule in rules.values():
                 match = matches(rule, subject) if setting in rule.settings else False
                 if match is not False:

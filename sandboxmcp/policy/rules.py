@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sandboxmcp.core.model import Action, Setting
 from sandboxmcp.policy.facts import HOLE, Call, Command, Fact, Import, sink_of
+from sandboxmcp.policy.patterns import pattern_problem, search
 from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
 
 Key = tuple[str, str, str]
@@ -113,7 +113,7 @@ def _value(subject: Subject, patterns: Mapping[str, str]) -> bool | None:
     if program is None:
         return False
     answers = [
-        _search(pattern, word.text)
+        search(pattern, word.text)
         for name, pattern in patterns.items()
         for word in subject.reading.values(frozenset({program.canonical.get(name, name)}))
     ]
@@ -125,7 +125,7 @@ def _argument(subject: Subject, pattern: str) -> bool | None:
         texts = [value for value in (*subject.fact.args, *subject.fact.options.values()) if isinstance(value, str)]
     else:
         texts = [word.text for word in subject.reading.operands]
-    return _any([_search(pattern, text) for text in texts])
+    return _any([search(pattern, text) for text in texts])
 
 
 def _first(subject: Subject, names: Sequence[str]) -> bool | None:
@@ -225,12 +225,6 @@ def _name(subject: Subject, names: Sequence[str]) -> bool | None:
     return any(key[2] in names for key in keys_of(subject.fact))
 
 
-def _search(pattern: str, text: str) -> bool | None:
-    if re.search(pattern, text.replace(HOLE, "")):
-        return True
-    return None if HOLE in text else False
-
-
 def _any(answers: Sequence[bool | None]) -> bool | None:
     return True if True in answers else None if None in answers else False
 
@@ -244,20 +238,10 @@ def _is_names(value: Any) -> str:
     return "" if fine else "wants a list of texts"
 
 
-def _is_pattern(value: Any) -> str:
-    if not isinstance(value, str):
-        return "wants a regular expression"
-    try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"is not a regular expression: {error}"
-    return ""
-
-
 def _is_patterns(value: Any) -> str:
     if not isinstance(value, dict) or not value:
         return "wants a table of options, each with a regular expression"
-    return next((problem for item in value.values() if (problem := _is_pattern(item))), "")
+    return next((problem for item in value.values() if (problem := pattern_problem(item))), "")
 
 
 def _is_address(value: Any) -> str:
@@ -267,7 +251,7 @@ def _is_address(value: Any) -> str:
 CONDITIONS: Mapping[str, Condition] = {
     "option": Condition(_is_names, _option),
     "value": Condition(_is_patterns, _value),
-    "argument": Condition(_is_pattern, _argument),
+    "argument": Condition(pattern_problem, _argument),
     "first": Condition(_is_names, _first),
     "quiet": Condition(_is_bool, _quiet),
     "writes_file": Condition(_is_bool, _writes_file),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.argv import command_of, expand_command, printed_by
@@ -42,6 +43,8 @@ class _Walk:
         self.tree, self.source, self.knowledge = tree, source, knowledge
         self.variables = constants_of(self.tree.root_node, self.source)
         self.functions: dict[str, list[Node]] = {}
+        self.defined: list[str] = []
+        """Names of functions, in order."""
         self.calls: dict[str, dict[tuple[Sink, Sink], Streams]] = {}
         """Streams with which each name is called: what a function writes goes where its call says."""
         self.swallowed: dict[int, list[Node]] = {}
@@ -50,18 +53,14 @@ class _Walk:
 
     def facts(self, streams: Streams) -> Iterator[Fact]:
         yield from self.walk(self.tree.root_node, streams)
-        walked: set[str] = set()
         walks = 0
-        while waiting := self.functions.keys() - walked:
-            name = min(waiting, key=list(self.functions).index)
-            walked.add(name)
-            for inside in list(self.calls.get(name, {"": streams}).values()):
-                for body in self.functions[name]:
-                    walks += 1
-                    if walks > _MOST_FUNCTION_WALKS:
-                        yield Unknown(body.start_point[0] + 1, "the bodies of very many functions")
-                        return
-                    yield from self.walk(body, inside)
+        for name in self.defined:  # bodies define further functions while they are walked
+            for body, inside in product(self.functions[name], list(self.calls.get(name, {"": streams}).values())):
+                walks += 1
+                if walks > _MOST_FUNCTION_WALKS:
+                    yield Unknown(body.start_point[0] + 1, "the bodies of very many functions")
+                    return
+                yield from self.walk(body, inside)
 
     def walk(self, root: Node, streams: Streams) -> Iterator[Fact]:
         self.stack.append((root, streams))
@@ -99,7 +98,10 @@ class _Walk:
     def define(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
-            self.functions.setdefault(text_of(name, self.source, {}), []).append(body)
+            text = text_of(name, self.source, {})
+            if text not in self.functions:
+                self.defined.append(text)
+            self.functions.setdefault(text, []).append(body)
 
     def command(self, node: Node, streams: Streams) -> Iterator[Fact]:
         streams = redirected(streams, redirects_of(node), self.source, self.variables)
