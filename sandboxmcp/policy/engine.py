@@ -8,7 +8,7 @@ from pathlib import Path
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Setting, Verdict
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.policy.analysis import LANGUAGES, facts_of
+from sandboxmcp.policy.analysis import facts_of
 from sandboxmcp.policy.facts import Call, Command, Fact, Unknown
 from sandboxmcp.policy.pack import Pack, load_pack
 from sandboxmcp.policy.programs import Function, Knowledge, Program
@@ -162,6 +162,3 @@ def _without_rule(listed: tuple[str, ...], unknown: Sequence[tuple[int, str]], s
         return Verdict("allow", unknown=listed)
     line = min(unknown)[0]
     return Verdict("ask", line=line, because=_UNKNOWN_BECAUSE.format(listed[0]), instead=_UNKNOWN_INSTEAD, unknown=listed)
-
-
-__all__ = ["LANGUAGES", "Engine", "load_engine"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -213,6 +212,8 @@ def _address(subject: Subject, wanted: str) -> bool | None:
 
 
 def _is_local(host: str) -> bool:
+    import ipaddress
+
     if host.lower().rstrip(".") in {"", "localhost"} or host.lower().endswith(".localhost"):
         return True
     try:
