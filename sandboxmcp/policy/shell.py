@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
 _MOST_FUNCTION_WALKS = 200
+_SCOPES = frozenset(
+    {"subshell", "list", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement", "case_item"}
+)
+"""An `exec >FILE` in one of these may not happen, so it counts only inside."""
 _BACKTICKS = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
@@ -77,7 +81,7 @@ class _Walk:
                     yield from self.substitution(node, streams.into_pipe("1"))
                 case "process_substitution":
                     self.push(node.children, streams.into_pipe("1") if node.children[0].type == "<(" else streams.reading(None))
-                case "subshell":
+                case kind if kind in _SCOPES:
                     self.push(node.children, streams.into_pipe())
                 case "function_definition":
                     self.define(node)
