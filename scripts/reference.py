@@ -51,6 +51,8 @@ def _shown(default: Any) -> str:
 def _project_may(key: Key) -> str:
     if key.tighten is None:
         return "set it"
+    if isinstance(key.default, tuple):
+        return "narrow it" if key.tighten(("a", "b"), ("a",)) else "not set it"
     return "lower it" if key.tighten(2, 1) else "not set it"
 
 

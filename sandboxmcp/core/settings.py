@@ -65,6 +65,15 @@ def _size(value: Any) -> int:
     return number
 
 
+def _private(value: Any) -> tuple[str, ...]:
+    """Addresses, networks and host names; what each is, the broker's rules find out when they are made from it."""
+    names = _names(value)
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}(/\d{1,3})?", name):
+            raise ValueError("wants addresses, networks or host names")
+    return names
+
+
 def _folder(value: Any) -> Path | None:
     if not isinstance(value, str) or "\0" in value:
         raise ValueError("wants a path")
@@ -81,6 +90,11 @@ def _names(value: Any) -> tuple[str, ...]:
 
 def _smaller(old: Any, new: Any) -> bool:
     return bool(new <= old)
+
+
+def _fewer(old: Any, new: Any) -> bool:
+    """For a list whose emptiness means everything: a project may only leave entries out."""
+    return new == old or bool(new and (not old or set(new) <= set(old)))
 
 
 def _never(old: Any, new: Any) -> bool:
@@ -107,6 +121,13 @@ KEYS: tuple[Key, ...] = (
     Key("limits.files", _integer(100, 100_000_000), 200_000, "new files in the workspace, and files in /tmp", _smaller),
     Key("limits.cpu", _integer(1, 10_000_000), 3_600, "seconds of processor time of one process", _smaller),
     Key("limits.file", _size, 4 << 30, "bytes of one file that a script writes", _smaller),
+    Key("network.allow_private", _private, (), "private addresses, networks or names that brokered programs may reach", _never),
+    Key("network.domains", _names, (), "the only domains, with all below them, that may be reached; unset: any public one", _fewer),
+    Key("network.authorities", _folder, None, "file of certificates that are trusted beside the machine's own, PEM", _never),
+    Key("network.requests", _integer(0, 1_000_000), 1_000, "brokered requests of one session; 0: none", _smaller),
+    Key("network.bytes", _size, 4 << 30, "bytes that brokered programs of one session may send and receive", _smaller),
+    Key("network.size", _size, 1 << 30, "bytes of one brokered answer", _smaller),
+    Key("network.time_s", _seconds, 300.0, "seconds of one brokered request", _smaller),
     Key("index.head", _size, 32 << 20, "bytes from the start of a capture that are indexed"),
     Key("index.tail", _size, 32 << 20, "bytes from the end of a capture that are indexed"),
 )

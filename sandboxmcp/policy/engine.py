@@ -9,10 +9,13 @@ from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Setting, Verdict
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.policy.analysis import facts_of
+from sandboxmcp.policy.brokered import with_options
 from sandboxmcp.policy.facts import Call, Command, Fact, Unknown
 from sandboxmcp.policy.pack import Pack, load_pack
 from sandboxmcp.policy.programs import Function, Knowledge, Program
 from sandboxmcp.policy.rules import STRICTNESS, Example, Key, Rule, Subject, keys_of, matches, subject_of
+from sandboxmcp.sandbox.broker.programs import Brokered, in_force
+from sandboxmcp.sandbox.broker.programs import example_problem as broker_problem
 
 _KNOWLEDGE = "programs"
 """The shipped pack without rules: how well-known programs read their options and what they run."""
@@ -32,6 +35,22 @@ class Engine:
             for rule in pack.rules:
                 for key in rule.keys:
                     self._rules.setdefault(key, []).append((pack, rule))
+
+    def brokers(self) -> dict[str, Brokered]:
+        """The programs that may reach the network outside, by name, with the options that are known of them."""
+        return in_force(self._with_options(broker) for pack in self.packs for broker in pack.brokers)
+
+    def _with_options(self, broker: Brokered) -> Brokered:
+        return with_options(broker, self.knowledge.programs.get(broker.fetches))
+
+    def check_brokers(self, pack: Pack) -> None:
+        """Raises: BrokenPack when a broker of the pack disagrees with one of its examples."""
+        for at, broker in enumerate(pack.brokers):
+            for number, example in enumerate(broker.examples):
+                if problem := broker_problem(self._with_options(broker), example):
+                    raise pack.broken(
+                        ("broker", at, "example", number), f"broker {broker.program!r}: {problem}", "Mend the table or the example."
+                    )
 
     def judge(self, code: str, language: str, setting: Setting = "kernel") -> Verdict:
         """The strictest verdict of all rules that match anything in `code`. Pure; never raises, whatever the code is."""
@@ -89,6 +108,7 @@ def load_engine(names: Sequence[str] = ("default",), folders: Sequence[Path] = (
     packs = _distinct_programs(loaded)
     for pack in packs:
         family = Engine([loaded[name] for name in _family(pack, loaded)])
+        family.check_brokers(pack)
         for at, rule in enumerate(pack.rules):
             for number, example in enumerate(rule.examples):
                 if problem := family.example_problem(rule, example):

@@ -11,10 +11,13 @@ from typing import Any, get_args
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
+from sandboxmcp.policy.brokered import read_broker
 from sandboxmcp.policy.programs import Function, Program, Runs, Then
 from sandboxmcp.policy.rules import CONDITIONS, Example, Rule
 from sandboxmcp.policy.tomllines import Path as Place
 from sandboxmcp.policy.tomllines import line_of, lines_of
+from sandboxmcp.sandbox.broker.programs import Brokered
+from sandboxmcp.sandbox.broker.treatments import treatment_problem
 
 _ACTIONS = get_args(Action)
 _SETTINGS = get_args(Setting)
@@ -34,6 +37,7 @@ class Pack:
     rules: tuple[Rule, ...]
     programs: tuple[Program, ...]
     functions: tuple[Function, ...]
+    brokers: tuple[Brokered, ...]
     lines: Mapping[Place, int]
 
     def broken(self, place: Place, what: str, fix: str = "") -> BrokenPack:
@@ -77,13 +81,14 @@ class _Loader:
         return BrokenPack(self.file, line_of(place, self.lines), what, fix)
 
     def pack(self, table: Mapping[str, Any]) -> Pack:
-        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function"})
+        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function", "broker"})
         about = self.table(table["pack"], ("pack",))
         self.keys(about, ("pack",), required={"name"}, optional={"version", "description", "extends"})
         rules = tuple(self.rule(rule, place) for rule, place in self.tables(table, "rule"))
+        name = self.text(about, "name", ("pack",))
         self.distinct(rules)
         return Pack(
-            name=self.text(about, "name", ("pack",)),
+            name=name,
             file=self.file,
             description=self.text(about, "description", ("pack",), ""),
             version=self.text(about, "version", ("pack",), ""),
@@ -91,6 +96,7 @@ class _Loader:
             rules=rules,
             programs=tuple(self.program(program, place) for program, place in self.tables(table, "program")),
             functions=tuple(self.function(function, place) for function, place in self.tables(table, "function")),
+            brokers=tuple(read_broker(self, broker, place, name) for broker, place in self.tables(table, "broker")),
             lines=self.lines,
         )
 
@@ -158,7 +164,20 @@ class _Loader:
             table,
             place,
             required={"names"},
-            optional={"flags", "values", "then", "skip", "starts", "language", "stdin", "adds_unless", *sets, *switches},
+            optional={
+                "flags",
+                "values",
+                "then",
+                "skip",
+                "starts",
+                "language",
+                "stdin",
+                "adds_unless",
+                "taken",
+                "refused",
+                *sets,
+                *switches,
+            },
         )
         canonical, valued = self.spellings(table, place)
         then = table.get("then")
@@ -174,6 +193,8 @@ class _Loader:
             language=table.get("language"),
             stdin=self.known(table, "stdin", canonical, place) if "stdin" in table else None,
             adds_unless=self.known(table, "adds_unless", canonical, place) if "adds_unless" in table else None,
+            taken=self.taken(table, canonical, valued, place),
+            refused=self.refused(table, canonical, place),
             **known,  # type: ignore[arg-type]  # the names are those of the fields
             **{key: self.switch(table, key, place) for key in switches},  # type: ignore[arg-type]
         )
@@ -189,6 +210,20 @@ class _Loader:
                 canonical |= dict.fromkeys(spelled, spelled[-1])
                 valued |= {spelled[-1]} if key == "values" else set()
         return canonical, frozenset(valued)
+
+    def taken(self, table: Mapping[str, Any], canonical: Mapping[str, str], valued: frozenset[str], place: Place) -> dict[str, str]:
+        taken = self.table(table.get("taken", {}), (*place, "taken"))
+        for name, treatment in taken.items():
+            if canonical.get(name) != name or not isinstance(treatment, str):
+                raise self.fail((*place, "taken", name), f"{name!r} is no option by its last spelling, or has no treatment")
+            if problem := treatment_problem(treatment, name in valued):
+                raise self.fail((*place, "taken", name), problem)
+        return dict(taken)
+
+    def refused(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> dict[str, str]:
+        reasons = self.table(table.get("refused", {}), (*place, "refused"))
+        here = (*place, "refused")
+        return {name: reason for reason in reasons for name in self.known(reasons, reason, canonical, here)}
 
     def known(self, table: Mapping[str, Any], key: str, canonical: Mapping[str, str], place: Place) -> frozenset[str]:
         names = self.names(table, key, place)

@@ -62,6 +62,10 @@ class Program:
     """Its output is its operands."""
     passes: bool = False
     """Without operands its output is its input."""
+    taken: Mapping[str, str] = field(default_factory=dict)
+    """Canonical names of the options that the broker takes, with what it does; see sandbox/broker/treatments.py."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Canonical names of options that the broker refuses for a reason, with the reason."""
 
     @property
     def permutes(self) -> bool:

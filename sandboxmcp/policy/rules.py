@@ -190,6 +190,25 @@ def _beyond(subject: Subject, names: Sequence[str]) -> bool | None:
     return None if reading.spread else False
 
 
+def _unlisted(subject: Subject, wanted: bool) -> bool | None:
+    """An option that the broker does not take. One that only prints help, or talks, is the matter of other rules."""
+    program, reading = subject.program, subject.reading
+    if program is None:
+        return False
+    known = program.taken.keys() | program.inert | program.noisy
+    if reading.unlisted or any(name not in known for name, _ in reading.options):
+        return wanted
+    return None if reading.spread else not wanted
+
+
+def _refused(subject: Subject, reasons: Sequence[str]) -> bool | None:
+    """An option that the broker refuses for one of these reasons."""
+    program = subject.program
+    if program is None:
+        return False
+    return _option(subject, [name for name, reason in program.refused.items() if reason in reasons])
+
+
 def _operands(subject: Subject, wanted: bool) -> bool | None:
     program, reading = subject.program, subject.reading
     found = bool(reading.operands) or (program is not None and reading.has(program.targets))
@@ -258,6 +277,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "writes_file": Condition(_is_bool, _writes_file),
     "discards": Condition(_is_bool, _discards),
     "beyond": Condition(_is_names, _beyond),
+    "unlisted": Condition(_is_bool, _unlisted),
+    "refused": Condition(_is_names, _refused),
     "operands": Condition(_is_bool, _operands),
     "address": Condition(_is_address, _address),
     "name": Condition(_is_names, _name),

@@ -120,11 +120,19 @@ LOOSER = {
     "limits.files": "[limits]\nfiles = 1_000_000",
     "limits.cpu": "[limits]\ncpu = 86_400",
     "limits.file": "[limits]\nfile = '8GiB'",
+    "network.allow_private": "[network]\nallow_private = ['10.0.0.0/8']",
+    "network.domains": "[network]\ndomains = []",
+    "network.authorities": "[network]\nauthorities = 'mine.pem'",
+    "network.requests": "[network]\nrequests = 5000",
+    "network.bytes": "[network]\nbytes = '8GiB'",
+    "network.size": "[network]\nsize = '2GiB'",
+    "network.time_s": "[network]\ntime_s = 600",
 }
 
 
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_project_cannot_loosen_what_protects_its_user(place: Place, name: str) -> None:
+    place.user("[network]\ndomains = ['example.org']")
     place.own(LOOSER[name])
 
     with pytest.raises(UsageError, match=f"loosens '{name}'"):
@@ -140,6 +148,16 @@ def test_a_project_may_tighten_a_limit(place: Place) -> None:
     place.own("[limits]\nmemory = '3GiB'")
 
     assert place.load()["limits.memory"] == 3 << 30
+
+
+def test_a_project_may_leave_domains_out_and_add_none(place: Place) -> None:
+    place.own("[network]\ndomains = ['example.org']")
+    assert place.load()["network.domains"] == ("example.org",)
+    place.user("[network]\ndomains = ['example.com', 'example.org']")
+    assert place.load()["network.domains"] == ("example.org",)
+    place.user("[network]\ndomains = ['example.com']")
+    with pytest.raises(UsageError, match=r"loosens 'network\.domains'"):
+        place.load()
 
 
 def test_a_list_comes_from_toml_or_from_commas(place: Place) -> None:

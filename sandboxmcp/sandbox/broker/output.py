@@ -1,0 +1,118 @@
+"""Outputs as the broker gets them: opened inside the sandbox by the shim, passed as descriptors, believed only after a look.
+
+Opened inside, a path means what it means to the script: no workspace is mounted elsewhere, no link of the script's leads to a
+file of the host's, /tmp works, and the sandbox's own rights and quotas hold.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+
+from sandboxmcp.sandbox.broker.frames import Shim
+from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Existing, Refusal
+
+WRITE_ERROR = 23
+"""curl's exit code for an output that cannot be written."""
+
+
+class Output:
+    """Where one body goes. Opened at its first byte, so that a failed request leaves the old file as it was."""
+
+    def __init__(self, shim: Shim, place: str, existing: Existing, create_folders: bool) -> None:
+        self._shim = shim
+        self.place = place
+        self._existing = existing
+        self._folders = "folders" if create_folders else ""
+        self._fd: int | None = None
+        self.written = 0
+
+    def check(self) -> bool:
+        """Before anything goes out: could it be written? True when it is there already and `existing` says to leave it.
+
+        Raises:
+            Refusal: no, with the reason.
+        """
+        if self.place in (NOWHERE, STDOUT):
+            return False
+        try:
+            said, _ = self._shim.ask("check", self.place, self._existing, self._folders)
+        except OSError as error:
+            raise Refusal(f"cannot write {self.place[:200]}: {error}", WRITE_ERROR) from None
+        return said[:1] == ["there"] and self._existing == "skip"
+
+    def open(self) -> int:
+        """The descriptor, asked for once.
+
+        Raises:
+            Refusal: the shim cannot open it, or what it passed is no regular file that is open for writing only.
+        """
+        if self._fd is None:
+            self._fd = os.open(NOWHERE, os.O_WRONLY | os.O_CLOEXEC) if self.place == NOWHERE else self._passed()
+        return self._fd
+
+    def _passed(self) -> int:
+        words = ("stdout",) if self.place == STDOUT else ("open", self.place, self._existing, self._folders)
+        try:
+            _, (fd,) = self._shim.ask(*words, descriptors=1)
+        except OSError as error:
+            raise Refusal(f"cannot write {self.place[:200]}: {error}", WRITE_ERROR) from None
+        try:
+            if problem := descriptor_problem(fd):
+                raise Refusal(f"cannot write {self.place[:200]}: {problem}", WRITE_ERROR)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.set_inheritable(fd, False)
+        return fd
+
+    def take(self, source: int, most: int) -> int:
+        """Move up to `most` bytes from a pipe into the output. Returns how many came; 0 at the end.
+
+        Raises:
+            OSError: it is full, or no longer to be written.
+        """
+        fd = self.open()
+        try:
+            count = os.splice(source, fd, most)
+        except OSError as error:
+            if error.errno != 22:  # EINVAL: opened for appending, or a file system or device without splice
+                raise
+            count = _write_all(fd, os.read(source, min(most, 1 << 16)))
+        self.written += count
+        return count
+
+    def start_over(self) -> None:
+        """Forget what was written: another attempt follows."""
+        if self._fd is not None and self.place not in (NOWHERE, STDOUT):
+            os.ftruncate(self._fd, 0)
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            self.written = 0
+
+    def remove(self) -> None:
+        """Take a partial file away again."""
+        if self._fd is not None and self.place not in (NOWHERE, STDOUT):
+            self._shim.ask("remove", self.place)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def descriptor_problem(fd: int) -> str:
+    """Why a descriptor from inside may not be written to; empty when it may."""
+    kind = os.fstat(fd).st_mode
+    if not stat.S_ISREG(kind):
+        return "it is no regular file"
+    if fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_PATH) != os.O_WRONLY:
+        return "it is not open for writing only"
+    return ""
+
+
+def _write_all(fd: int, data: bytes) -> int:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    return len(data)
