@@ -55,6 +55,8 @@ class SandboxProfile:
     system_folders: Mapping[str, str | None] = field(default_factory=dict)
     """Top-level folders such as /bin: path → link target, or None for a real folder."""
     path: str = "/usr/local/bin:/usr/bin:/bin"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside our own ones."""
     tmpfs_bytes: int = 1 << 30
     disable_userns: bool = True
 
@@ -112,6 +114,7 @@ def _environment(profile: SandboxProfile) -> list[str]:
         "JPY_PARENT_PID": "1",
         # One thread a kernel: forking a process that has started OpenBLAS's threads is undefined.
         "OPENBLAS_NUM_THREADS": "1",
+        **profile.environment,
     }
     return ["--clearenv", *(word for name, value in values.items() for word in ("--setenv", name, value))]
 

@@ -29,6 +29,8 @@ _START_TIMEOUT_S = 10.0
 _LOG_BYTES = 64 << 10
 _STAGE = "/tmp"
 """Bubblewrap needs this folder itself, so it exists; root covers it in a mount namespace of its own."""
+Streams = tuple[int, int, int]
+"""Descriptors for stdin, stdout and stderr; subprocess.DEVNULL for none."""
 _THROW_AWAY_UIDS = range(1_900_000_000, 2_000_000_000)
 """Above what container managers hand out and below the sign bit (systemd's table of UIDs calls it unused)."""
 
@@ -115,10 +117,15 @@ class SandboxProcess:
 
 
 def start_sandbox(
-    profile: SandboxProfile, command: Sequence[str], pass_sockets: Sequence[socket.socket] = (), group: ControlGroup | None = None
+    profile: SandboxProfile,
+    command: Sequence[str],
+    pass_sockets: Sequence[socket.socket] = (),
+    group: ControlGroup | None = None,
+    streams: Streams | None = None,
 ) -> SandboxProcess:
     """A running sandbox with `command` inside it, the given sockets inherited under their own numbers, all of it in `group`.
 
+    Without `streams` there is no input, no output, and stderr goes to the log.
     Must be called from a thread that lives as long as the sandbox shall: bubblewrap dies with the *thread* that started it.
 
     Raises:
@@ -127,7 +134,7 @@ def start_sandbox(
     program = bubblewrap()
     opened: list[int] = []
     try:
-        return _start(program, profile, command, [one.fileno() for one in pass_sockets], group, opened)
+        return _start(program, profile, command, [one.fileno() for one in pass_sockets], group, streams, opened)
     except FileNotFoundError as error:
         raise SandboxUnavailable(f"the sandbox could not be started: {error}", "Run: sandboxmcp doctor.") from None
     finally:
@@ -137,7 +144,13 @@ def start_sandbox(
 
 
 def _start(
-    program: str, profile: SandboxProfile, command: Sequence[str], sockets: list[int], group: ControlGroup | None, opened: list[int]
+    program: str,
+    profile: SandboxProfile,
+    command: Sequence[str],
+    sockets: list[int],
+    group: ControlGroup | None,
+    streams: Streams | None,
+    opened: list[int],
 ) -> SandboxProcess:
     status_r, status_w = os.pipe2(os.O_CLOEXEC)
     opened.append(status_w)
@@ -154,9 +167,9 @@ def _start(
         argv = ["/bin/sh", "-c", 'echo "$$" > "$0" && exec "$@"', group.procs, *argv]
     popen = subprocess.Popen(
         argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL if streams is None else streams[0],
+        stdout=subprocess.DEVNULL if streams is None else streams[1],
+        stderr=subprocess.PIPE if streams is None else streams[2],
         pass_fds=passed,
         # Bubblewrap is pid 1 inside: what stands in its own environment can be read there at /proc/1/environ.
         env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
