@@ -38,7 +38,7 @@ def plan_sandbox(settings: Settings) -> Plan:
         workspace=str(workspace),
         binds=_binds(str(workspace), interpreter, protection),
         links=interpreter.links,
-        system_folders=_system_folders(),
+        system_folders=system_folders(),
         path=_path(interpreter),
         tmpfs_bytes=settings["limits.tmpfs"],
     )
@@ -69,7 +69,7 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
 
 
-def _system_folders() -> dict[str, str | None]:
+def system_folders() -> dict[str, str | None]:
     """The top-level folders beside /usr: links into it on a merged-/usr system, folders of their own elsewhere."""
     found: dict[str, str | None] = {}
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
