@@ -88,6 +88,8 @@ class ScriptKernel(SessionKernel):
     """The same for one script, which it ends as an interpreter would."""
 
     async def do_execute(self, code, silent, *args, **kwargs):
+        if not silent:
+            processes.set_dumpable(True)
         reply = await super().do_execute(code, silent, *args, **kwargs)
         if not silent:
             finish_as_interpreter(self.shell)
@@ -101,6 +103,12 @@ class App(IPKernelApp):
     """ipykernel's application with our sockets and without its files, heartbeat and debugger."""
 
     sockets = {}  # noqa: RUF012 - set once per process, before the only instance is made
+
+    def load_config_file(self, *_args, **_kwargs):
+        """None is read: the home is shared by all items of a session, and one must not configure the next."""
+
+    def _run_startup_files(self):
+        """None is run, for the same reason."""
 
     def init_connection_file(self):
         self.transport, self.ip = "ipc", "/run/kernel"
@@ -142,6 +150,8 @@ def serve(sockets, out, err, key, mode):
     App.sockets = sockets
     # Until the kernel serves, its complaints go where the launcher's go; from then on they are the script's.
     replace_streams()
+    # While it waits for its script, the others of its session must not reach into it; once it runs, it is one of them.
+    processes.set_dumpable(mode != "script")
     app = App.instance(config=configuration(key, mode))
     app.initialize([])
     for name in _COLOUR:

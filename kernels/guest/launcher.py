@@ -38,7 +38,7 @@ PRELOAD = (
     "profile pstats sqlite3 tornado.gen tornado.locks tornado.platform.asyncio tornado.queues unicodedata"
 ).split()
 """What a kernel imports anyway while it starts, and what first executions import late. None of it starts a thread."""
-_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
+_PR_SET_CHILD_SUBREAPER = 36
 _INLINE_SCRIPT = 96 << 10
 """The operating system takes at most 128 KiB in one argument; larger scripts are run from their file."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -146,7 +146,7 @@ def prepare_child(cpu_s):
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()
-    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+    processes.set_dumpable(True)
     # Daemons of the item stay below it while it lives, so that its end finds them. Survives exec.
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if "numpy.random" in sys.modules:
@@ -211,7 +211,7 @@ def main():
         with contextlib.suppress(ImportError):  # a script that needs it will say so itself
             __import__(name)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    processes.set_dumpable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
     gc.freeze()

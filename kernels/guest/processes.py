@@ -1,9 +1,12 @@
-"""Which processes hang below one, and how to end them all."""
+"""Which processes hang below one, how to end them all, and whether others may look into this one."""
 
 import contextlib
+import ctypes
 import os
 import signal
 
+_PR_SET_DUMPABLE = 4
+_libc = ctypes.CDLL(None)
 _ROUNDS = 64
 """More looks than any tree needs that does not fork for ever; one that does ends with the process above it."""
 
@@ -50,3 +53,8 @@ def is_zombie(pid):
             return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
     except OSError:
         return True
+
+
+def set_dumpable(dumpable):
+    """Let processes of the same user read and write this one's memory and descriptors, or not (prctl(2), PR_SET_DUMPABLE)."""
+    _libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)

@@ -23,7 +23,7 @@ from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.connection import SocketFolder
-from sandboxmcp.kernels.launcher import Item, Launcher
+from sandboxmcp.kernels.launcher import Launcher
 from sandboxmcp.kernels.live import KernelPlace
 from sandboxmcp.kernels.manager import message_context
 from sandboxmcp.kernels.pool import KernelPool
@@ -124,7 +124,7 @@ class RunSession:
 
     async def _run(self, script: Script, on_partial: OnPartial | None) -> Outcome:
         running = await self._begin(script)
-        watched = self._watch(running.item)
+        watched = self._watch(running)
         self._running += 1
         started = time.monotonic()
         status: Status | None = None
@@ -152,13 +152,13 @@ class RunSession:
         kernel = await self._pool.lease()
         return Running(script, kernel.item, kernel.capture, kernel)
 
-    def _watch(self, item: Item) -> Watched:
+    def _watch(self, running: Running) -> Watched:
         loop = asyncio.get_running_loop()
 
         def kill() -> None:
-            loop.call_soon_threadsafe(item.kill)
+            loop.call_soon_threadsafe(running.item.kill)
 
-        return self._watchdog.begin(item.pid, kill)
+        return self._watchdog.begin(running.item.pid, kill, sends=running.kernel is not None)
 
     async def _end(self, running: Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
         """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""

@@ -10,7 +10,7 @@ from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
-from sandboxmcp.sandbox.protect import Protection, look_at
+from sandboxmcp.sandbox.protect import Protection, host_sockets, look_at
 from sandboxmcp.sandbox.workspace import checked_workspace
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -56,6 +56,7 @@ def _binds(workspace: str, interpreter: Interpreter, protection: Protection) -> 
     binds.append(Bind(workspace, workspace, writable=True))
     binds += [Bind(folder, folder, writable=True) for folder in sorted(movable)]
     binds += [Bind(path, path) for path in read_only]
+    binds += [Bind("/dev/null", f"{workspace}/{name}") for name in host_sockets(protection.workspace)]
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
 

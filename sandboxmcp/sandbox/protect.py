@@ -87,6 +87,24 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
     return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())))
 
 
+def host_sockets(workspace: Path, most_entries: int = 100_000) -> tuple[str, ...]:
+    """Sockets that programs of the host have open in the workspace, as relative paths, among its first `most_entries` entries.
+
+    A read-only bind does not keep anyone from connecting; each must be covered. One that is made later stays reachable.
+    """
+    found: list[str] = []
+    waiting, seen = [os.fspath(workspace)], 0
+    while waiting and seen < most_entries:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                seen += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False) and stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    found.append(os.path.relpath(entry.path, workspace))
+    return tuple(sorted(found))
+
+
 def _identity(path: Path) -> tuple[int, int]:
     try:
         found = path.stat()

@@ -3,7 +3,7 @@
 Covered: the doors that a network namespace leaves open (AF_VSOCK talks to the hypervisor, AF_ALG, raw netlink), kernel surface
 with a long record of bugs (io_uring, bpf, userfaultfd, perf, keyrings, the new mount API), new namespaces, tracing of other
 processes, memory that nobody is seen to hold (large System V segments), terminal injection (TIOCSTI, CVE-2017-5226) and the
-second ABIs that would go round the filter (x32, int 0x80). Not covered: bugs in the calls that stay allowed.
+second ABIs that would go round the filter (x32, int 0x80), and set-id files. Not covered: bugs in the calls that stay allowed.
 
 Design: flatpak's block list, and CVE-2021-41133 (clone3 answers ENOSYS, since its flags lie in memory that a filter cannot read,
 and libc then falls back to clone).
@@ -22,6 +22,8 @@ _NUMBER, _ARCHITECTURE, _ARGUMENT_0, _ARGUMENT_1, _ARGUMENT_2 = 0, 4, 16, 24, 32
 
 _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+_SET_ID = 0o6000
+_O_CREAT, _O_TMPFILE = 0o100, 0o20000000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _NETLINK_ROUTE = 1, 2, 10, 16, 0
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SMALL_SEGMENT = 64 << 10
@@ -31,7 +33,7 @@ _PERSONALITIES = (0x0, 0x0040000, 0xFFFFFFFF)
 
 ABSENT = frozenset(
     "bpf clone3 fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup mount_setattr "
-    "move_mount open_tree open_tree_attr perf_event_open userfaultfd".split()
+    "move_mount open_tree open_tree_attr openat2 perf_event_open userfaultfd".split()
 )
 """Answered as if this kernel did not have them: programs then take their older way."""
 REFUSED = frozenset(
@@ -44,6 +46,11 @@ REFUSED = frozenset(
 """Answered with EPERM. The last few exist on x86_64 only."""
 FILTERED = frozenset("clone ioctl personality shmget socket socketpair".split())
 """Judged by their arguments."""
+MODE_ARGUMENT = dict(chmod=1, creat=1, fchmod=1, fchmodat=2, fchmodat2=2, mkdir=1, mkdirat=2, mknod=1, mknodat=2)
+"""Which argument is a file mode: with a set-id bit in it the call is refused. A set-id file in the workspace belongs to the
+workspace's owner on the host's disk, where nothing keeps it from working."""
+OPENS = {"open": 1, "openat": 2}
+"""Which argument holds the flags; the mode comes after it and means something only where a file is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +67,18 @@ MACHINES: dict[str, Machine] = {
         0xC000003E,
         True,
         dict(
-            acct=163, add_key=248, adjtimex=159, bpf=321, chroot=161, clock_adjtime=305, clock_settime=227, clone=56,
-            clone3=435, delete_module=176, fanotify_init=300, finit_module=313, fsconfig=431, fsmount=432, fsopen=430,
-            fspick=433, init_module=175, io_uring_enter=426, io_uring_register=427, io_uring_setup=425, ioctl=16,
-            ioperm=173, iopl=172, kcmp=312, kexec_file_load=320, kexec_load=246, keyctl=250, lookup_dcookie=212,
-            mbind=237, migrate_pages=256, modify_ldt=154, mount=165, mount_setattr=442, move_mount=429,
-            move_pages=279, name_to_handle_at=303, nfsservctl=180, open_by_handle_at=304, open_tree=428,
-            open_tree_attr=467, perf_event_open=298, personality=135, pidfd_getfd=438, pivot_root=155,
-            process_vm_readv=310, process_vm_writev=311, ptrace=101, quotactl=179, quotactl_fd=443, reboot=169,
-            request_key=249, set_mempolicy=238, shmget=29, setdomainname=171, sethostname=170, setns=308, settimeofday=164,
-            socket=41, socketpair=53, swapoff=168, swapon=167, sysfs=139, syslog=103, umount2=166, unshare=272,
-            uselib=134, userfaultfd=323, ustat=136, vhangup=153, vmsplice=278,
+            acct=163, add_key=248, adjtimex=159, bpf=321, chmod=90, chroot=161, clock_adjtime=305, clock_settime=227,
+            clone=56, clone3=435, creat=85, delete_module=176, fanotify_init=300, fchmod=91, fchmodat=268,
+            fchmodat2=452, finit_module=313, fsconfig=431, fsmount=432, fsopen=430, fspick=433, init_module=175,
+            io_uring_enter=426, io_uring_register=427, io_uring_setup=425, ioctl=16, ioperm=173, iopl=172, kcmp=312,
+            kexec_file_load=320, kexec_load=246, keyctl=250, lookup_dcookie=212, mbind=237, migrate_pages=256,
+            mkdir=83, mkdirat=258, mknod=133, mknodat=259, modify_ldt=154, mount=165, mount_setattr=442,
+            move_mount=429, move_pages=279, name_to_handle_at=303, nfsservctl=180, open=2, open_by_handle_at=304,
+            open_tree=428, open_tree_attr=467, openat=257, openat2=437, perf_event_open=298, personality=135,
+            pidfd_getfd=438, pivot_root=155, process_vm_readv=310, process_vm_writev=311, ptrace=101, quotactl=179,
+            quotactl_fd=443, reboot=169, request_key=249, set_mempolicy=238, setdomainname=171, sethostname=170,
+            setns=308, settimeofday=164, shmget=29, socket=41, socketpair=53, swapoff=168, swapon=167, sysfs=139,
+            syslog=103, umount2=166, unshare=272, uselib=134, userfaultfd=323, ustat=136, vhangup=153, vmsplice=278,
         ),
     ),
     "aarch64": Machine(
@@ -78,15 +86,16 @@ MACHINES: dict[str, Machine] = {
         False,
         dict(
             acct=89, add_key=217, adjtimex=171, bpf=280, chroot=51, clock_adjtime=266, clock_settime=112, clone=220,
-            clone3=435, delete_module=106, fanotify_init=262, finit_module=273, fsconfig=431, fsmount=432, fsopen=430,
-            fspick=433, init_module=105, io_uring_enter=426, io_uring_register=427, io_uring_setup=425, ioctl=29,
-            kcmp=272, kexec_file_load=294, kexec_load=104, keyctl=219, lookup_dcookie=18, mbind=235,
-            migrate_pages=238, mount=40, mount_setattr=442, move_mount=429, move_pages=239, name_to_handle_at=264,
-            nfsservctl=42, open_by_handle_at=265, open_tree=428, open_tree_attr=467, perf_event_open=241,
+            clone3=435, delete_module=106, fanotify_init=262, fchmod=52, fchmodat=53, fchmodat2=452, finit_module=273,
+            fsconfig=431, fsmount=432, fsopen=430, fspick=433, init_module=105, io_uring_enter=426,
+            io_uring_register=427, io_uring_setup=425, ioctl=29, kcmp=272, kexec_file_load=294, kexec_load=104,
+            keyctl=219, lookup_dcookie=18, mbind=235, migrate_pages=238, mkdirat=34, mknodat=33, mount=40,
+            mount_setattr=442, move_mount=429, move_pages=239, name_to_handle_at=264, nfsservctl=42,
+            open_by_handle_at=265, open_tree=428, open_tree_attr=467, openat=56, openat2=437, perf_event_open=241,
             personality=92, pidfd_getfd=438, pivot_root=41, process_vm_readv=270, process_vm_writev=271, ptrace=117,
-            quotactl=60, quotactl_fd=443, reboot=142, request_key=218, set_mempolicy=237, shmget=194, setdomainname=162,
-            sethostname=161, setns=268, settimeofday=170, socket=198, socketpair=199, swapoff=225, swapon=224,
-            syslog=116, umount2=39, unshare=97, userfaultfd=282, vhangup=58, vmsplice=75,
+            quotactl=60, quotactl_fd=443, reboot=142, request_key=218, set_mempolicy=237, setdomainname=162,
+            sethostname=161, setns=268, settimeofday=170, shmget=194, socket=198, socketpair=199, swapoff=225,
+            swapon=224, syslog=116, umount2=39, unshare=97, userfaultfd=282, vhangup=58, vmsplice=75,
         ),
     ),
 }  # fmt: skip
@@ -111,8 +120,12 @@ def filter_program(machine: str) -> bytes:
             code.branch(_JUMP_EQUAL, number, then="enosys" if name in ABSENT else "eperm")
     for name in sorted(FILTERED):
         code.branch(_JUMP_EQUAL, table.numbers[name], then="socket" if name == "socketpair" else name)
+    for name, argument in sorted({**MODE_ARGUMENT, **OPENS}.items()):
+        if name in table.numbers:
+            code.branch(_JUMP_EQUAL, table.numbers[name], then=f"{'flags' if name in OPENS else 'mode'} {argument}")
     code.answer(_ALLOW)
     _judge_arguments(code)
+    _judge_modes(code)
     for label, value in (
         ("allow", _ALLOW),
         ("eperm", _ERRNO | _EPERM),
@@ -150,6 +163,17 @@ def _judge_arguments(code: _Assembler) -> None:
     code.branch(_JUMP_EQUAL, _AF_NETLINK, otherwise="nofamily")
     code.load(_ARGUMENT_2)
     code.branch(_JUMP_EQUAL, _NETLINK_ROUTE, then="allow", otherwise="nofamily")
+
+
+def _judge_modes(code: _Assembler) -> None:
+    for argument in sorted(set(OPENS.values())):
+        code.label(f"flags {argument}")
+        code.load(_ARGUMENT_0 + 8 * argument)
+        code.branch(_JUMP_ANY_BIT, _O_CREAT | _O_TMPFILE, then=f"mode {argument + 1}", otherwise="allow")
+    for argument in sorted({*MODE_ARGUMENT.values(), *(flags + 1 for flags in OPENS.values())}):
+        code.label(f"mode {argument}")
+        code.load(_ARGUMENT_0 + 8 * argument)
+        code.branch(_JUMP_ANY_BIT, _SET_ID, then="eperm", otherwise="allow")
 
 
 class _Assembler:

@@ -84,6 +84,11 @@ def _memory_files(pid: int) -> int:
     return sum(sizes.values())
 
 
+def own_memory() -> int:
+    """Resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
 def shared_memory() -> int:
     """Bytes of all tmpfs, memfd and shared anonymous memory of the machine."""
     with contextlib.suppress(OSError, StopIteration):

@@ -14,11 +14,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandboxmcp.sandbox.usage import Process, changed_since, host_pid, memory_of, shared_memory, tmpfs_files, tree, written_by
+from sandboxmcp.sandbox.usage import (
+    Process,
+    changed_since,
+    host_pid,
+    memory_of,
+    own_memory,
+    shared_memory,
+    tmpfs_files,
+    tree,
+    written_by,
+)
 
 _PERIOD_S = 0.05
 _SLOW_EVERY = 5
 """Files and file systems are looked at in every fifth round."""
+_SERVER_GROWTH = 160 << 20
+"""Bytes by which our own process may grow while items run. Output does not pass through our memory and messages are few: who
+makes us grow is sending messages without end (ZeroMQ keeps every part of one until the last, and knows no limit for that)."""
 _GRACE_S = 1.0
 """An item that is still there so long after its breach takes its sandbox with it (it may have stopped the launcher)."""
 
@@ -41,6 +54,8 @@ class Watched:
 
     pid: int
     """The host's number of its first process; 0 when it had ended before it could be found."""
+    sends: bool = False
+    """Whether it is a kernel, which can send us messages."""
     breach: str = ""
     """Why it was ended, in words for the reader."""
     breached_at: float = 0.0
@@ -62,14 +77,16 @@ class Watchdog:
         self._stopped = False
         self._disk = _DiskBaseline(workspace)
         self._shared_at_start = shared_memory()
+        self._own_at_start = own_memory()
         threading.Thread(target=self._watch, daemon=True, name="sandboxmcp-watchdog").start()
 
-    def begin(self, pid_inside: int, kill: Callable[[], None]) -> Watched:
+    def begin(self, pid_inside: int, kill: Callable[[], None], *, sends: bool = False) -> Watched:
         """Watch the item whose first process has this number inside; `kill` is called from the watchdog's thread."""
-        item = Watched(host_pid(self._init, pid_inside), kill=kill)
+        item = Watched(host_pid(self._init, pid_inside), sends, kill=kill)
         with self._changed:
             if not self._items:
                 self._disk = _DiskBaseline(self._workspace)
+                self._own_at_start = own_memory()
             self._items.append(item)
             self._changed.notify()
         return item
@@ -107,6 +124,8 @@ class Watchdog:
         everyone = [process for processes in trees.values() for process in processes]
         if sum(process.resident for process in everyone) > self._limits.memory:
             self._judge_memory(items, trees)
+        if own_memory() - self._own_at_start > _SERVER_GROWTH:
+            self._breach([item for item in items if item.sends], "its messages fill the server's memory; print instead")
         if thoroughly:
             if shared_memory() - self._shared_at_start > self._limits.memory // 2:
                 self._judge_memory(items, trees, with_files=True)

@@ -202,7 +202,6 @@ def test_a_setuid_program_gains_nothing(inside, cannot_show):
     planted.unlink()
 
 
-@pytest.mark.xfail(reason="chmod u+s in the workspace is not refused: found by this suite, not mended yet", strict=True)
 def test_no_setuid_program_is_left_on_the_hosts_disk(attempt, inside):
     both = attempt("cp /usr/bin/id planted; chmod 4755 planted; stat -c %a planted; rm planted", "shell")
     assert both.outside.stdout == "4755\n"

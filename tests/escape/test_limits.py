@@ -37,45 +37,45 @@ def test_fork_bombs_in_two_sandboxes_leave_a_third_working(make_inside):
 
 
 MEMORY = {
-    "one process": "held = bytearray(b'x') * (400 << 20)\nprint(len(held))",
+    "one process": "held = bytearray(b'x') * (256 << 20)\nprint(len(held))",
     "many children": (
         "import os, time\n"
         "for _ in range(8):\n"
-        "    if os.fork() == 0:\n        held = bytearray(b'x') * (50 << 20); time.sleep(3); os._exit(0)\n"
-        "time.sleep(2); print('held')"
+        "    if os.fork() == 0:\n        held = bytearray(b'x') * (40 << 20); time.sleep(3); os._exit(0)\n"
+        "time.sleep(1); print('held')"
     ),
-    "memfd": "import os, time\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 400 << 20); time.sleep(1.5); print('held')",
+    "memfd": "import os, time\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20); time.sleep(1); print('held')",
 }
 OUT_OF_SIGHT = {
     "memfd in flight": (
-        "import os, socket, time\na, b = socket.socketpair()\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 400 << 20)\n"
-        "socket.send_fds(a, [b'x'], [fd]); os.close(fd); time.sleep(1.5); print('held')"
+        "import os, socket, time\na, b = socket.socketpair()\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20)\n"
+        "socket.send_fds(a, [b'x'], [fd]); os.close(fd); time.sleep(1); print('held')"
     ),
     "memfd of a process that hides": (
         "import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-        "fd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 400 << 20); time.sleep(1.5); print('held')"
+        "fd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20); time.sleep(1); print('held')"
     ),
     "message queues": (
-        "import ctypes, time\nc = ctypes.CDLL(None)\nopen('/proc/sys/kernel/msgmnb', 'w').write(str(100 << 20))\n"
+        "import ctypes, time\nc = ctypes.CDLL(None)\nopen('/proc/sys/kernel/msgmnb', 'w').write(str(128 << 20))\n"
         "open('/proc/sys/kernel/msgmax', 'w').write(str(1 << 20))\nbuffer = ctypes.create_string_buffer(b'\\1', (1 << 20) + 8)\n"
-        "queues = [c.msgget(0, 0o1600) for _ in range(4)]\n"
-        "sent = sum(c.msgsnd(q, buffer, ctypes.c_size_t(1 << 20), 0o4000) == 0 for q in queues for _ in range(100))\n"
-        "time.sleep(1.5); print('held', sent >= 300)"
+        "queues = [c.msgget(0, 0o1600) for _ in range(2)]\n"
+        "sent = sum(c.msgsnd(q, buffer, ctypes.c_size_t(1 << 20), 0o4000) == 0 for q in queues for _ in range(128))\n"
+        "time.sleep(1); print('held', sent >= 200)"
     ),
     "socket buffers": (
         "import socket, time\nheld = []\n"
-        "for _ in range(250):\n"
+        "for _ in range(130):\n"
         "    a, b = socket.socketpair(); held.append((a, b)); a.setblocking(False)\n"
         "    a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)\n"
         "    try:\n        while True: a.send(bytes(65536))\n    except BlockingIOError: pass\n"
-        "time.sleep(1.5); print('held')"
+        "time.sleep(1); print('held')"
     ),
 }
 
 
 @pytest.fixture(scope="module")
 def small(make_inside):
-    return make_inside(limits__memory="200MiB")
+    return make_inside(limits__memory="128MiB")
 
 
 @pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY)

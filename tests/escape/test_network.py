@@ -8,6 +8,8 @@ import platform
 import secrets
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,12 +103,13 @@ def test_a_path_socket_of_the_host_is_not_there(refused, tmp_path):
         assert (found, len(came)) == ({"path": "ENOENT"}, 1)
 
 
-@pytest.mark.xfail(
-    reason="a server's socket that lies in the workspace is reachable: found by this suite, not mended yet", strict=True
-)
-def test_a_socket_of_the_host_in_the_workspace_is_not_reached(refused, inside):
-    with listening(socket.AF_UNIX, str(inside.workspace / "fsmonitor.ipc")) as (_, came):
-        refused({"path": "connect(socket.AF_UNIX, 'fsmonitor.ipc')"})
+def test_a_socket_of_the_host_in_the_workspace_is_covered(make_inside):
+    own = make_inside()
+    connect = "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('fsmonitor.ipc')"
+    with listening(socket.AF_UNIX, str(own.workspace / "fsmonitor.ipc")) as (_, came):
+        subprocess.run([sys.executable, "-c", connect], cwd=own.workspace, check=True)
+        assert len(came) == 1
+        assert "ConnectionRefusedError" in own.run(connect).stderr.decode()
         assert len(came) == 1
 
 

@@ -17,14 +17,9 @@ PLANT = {
     "a .profile": ("~/.profile", "shell"),
     "a .bash_profile": ("~/.bash_profile", "shell"),
 }
-READS_PROFILE = pytest.mark.xfail(strict=True, reason="IPython reads its profile in the home: found by this suite, not mended yet")
-BY_STARTUP = {"an IPython startup file", "an IPython configuration"}
 
 
-@pytest.mark.parametrize(
-    "what",
-    [pytest.param(name, marks=READS_PROFILE) if name in BY_STARTUP else name for name in PLANT],
-)
+@pytest.mark.parametrize("what", PLANT)
 def test_nothing_planted_runs_in_the_next_item(make_inside, what):
     own = make_inside()
     path, language = PLANT[what]
@@ -54,7 +49,6 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 """
 
 
-@pytest.mark.xfail(strict=True, reason="the kernel that waits is as open as a running one: found by this suite, not mended yet")
 def test_the_kernel_that_waits_for_the_next_script_is_out_of_reach(make_inside):
     own = make_inside()
     own.run("1")

@@ -76,13 +76,13 @@ def test_kernel_surface_with_a_long_record_of_bugs_is_shut(refused):
         "set_mempolicy": f"in_child(lambda: call({N['set_mempolicy']}, 0, 0, 0))",
         "vmsplice": f"call({N['vmsplice']}, -1, 0, 0, 0)",
         "personality": f"in_child(lambda: call({N['personality']}, 0x0400000))",
-        "adjtimex": f"call({N['adjtimex']}, buffer)",
+        "adjtimex": f"call({N['adjtimex']}, bytes(4096))",
         "syslog": f"call({N['syslog']}, 10, 0, 0)",
         "sethostname": f"call({N['sethostname']}, socket.gethostname().encode(), len(socket.gethostname()))",
         "settimeofday": f"call({N['settimeofday']}, 0, 0)",
     }
     absent = {"io_uring_setup", "bpf", "perf_event_open", "userfaultfd"}
-    privileged = {"open_by_handle_at", "syslog", "sethostname", "bpf", "perf_event_open"}
+    privileged = {"open_by_handle_at", "syslog", "sethostname", "settimeofday", "bpf", "perf_event_open"}
     lacking = {"io_uring_setup", "userfaultfd", "keyctl", "add_key", "set_mempolicy"}
     expected = {name: "ENOSYS" if name in absent else "EPERM" for name in tried}
     assert refused(tried, perhaps=privileged | lacking) == expected
