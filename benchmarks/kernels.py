@@ -26,7 +26,8 @@ from pathlib import Path
 from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import Settings, load_settings
 from sandboxmcp.kernels.launcher import Launcher
-from sandboxmcp.kernels.manager import LiveKernel, Reply, SandboxKernelManager
+from sandboxmcp.kernels.live import LiveKernel, Reply
+from sandboxmcp.kernels.manager import SandboxKernelManager
 from sandboxmcp.kernels.runner import Runner, RunSession
 from sandboxmcp.sandbox.usage import children, memory_of, tree
 
