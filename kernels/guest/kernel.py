@@ -166,6 +166,8 @@ def serve(sockets, out, err, key, mode):
             os.dup2(fd, target)
     for fd in (out, err):
         os.close(fd)
+    gc.freeze()
+    gc.enable()
     app.start()
 
 

@@ -11,7 +11,7 @@ Orders arrive as one JSON document a message, with descriptors beside it; the la
     {"op": "signal", "id": n, "signum": k}                       to the item's process group
     {"op": "end", "id": n}                                       kill the item and all that it started
 
-Answers: {"ready": pid}, {"forked": n, "pid": p}, {"ended": n, "status": waitstatus, "swept": count}.
+Answers: {"ready": pid} + the socket of the broker (listening), {"forked": n, "pid": p}, {"ended": n, "status": waitstatus, "swept": count}.
 
 The launcher trusts nobody below it. It is not dumpable, so no item can read or write its memory; when the control socket closes,
 it ends, and with it (it is bubblewrap's only child) every process of the sandbox. One thread, since threads do not survive a fork.
@@ -38,6 +38,8 @@ PRELOAD = (
     "profile pstats sqlite3 tornado.gen tornado.locks tornado.platform.asyncio tornado.queues unicodedata"
 ).split()
 """What a kernel imports anyway while it starts, and what first executions import late. None of it starts a thread."""
+BROKER = b"\0sandboxmcp/broker"
+"""The address that shims/shim.py asks."""
 _PR_SET_CHILD_SUBREAPER = 36
 _INLINE_SCRIPT = 96 << 10
 """The operating system takes at most 128 KiB in one argument; larger scripts are run from their file."""
@@ -57,7 +59,7 @@ class Launcher:
         wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self.tell(ready=os.getpid())
+        self.announce()
         while True:
             readable, _, _ = select.select([self.control, wake_r], [], [])
             if wake_r in readable:
@@ -73,6 +75,18 @@ class Launcher:
                 finally:
                     for fd in fds:
                         os.close(fd)
+
+    def announce(self):
+        """Say that we are ready, and pass out the socket on which brokered programs are asked for; the host accepts there.
+
+        Made inside, it is in the sandbox's own namespace: nothing of the host's becomes visible. Its name is abstract and stays
+        taken while the host holds it, so no item can take it away or accept in the host's place: our copy is closed before any fork.
+        """
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(BROKER)
+            listener.listen(128)
+            message = json.dumps({"ready": os.getpid()}).encode()
+            socket.send_fds(self.control, [message], [listener.fileno()])
 
     def tell(self, **answer):
         """One message to the host. A host that is gone is seen as the closed socket."""
@@ -198,6 +212,7 @@ def apply_limits(limits):
 
 def main():
     """Prepare once, then serve."""
+    gc.disable()  # nothing that is imported here becomes garbage; each item switches it on again
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     limits = json.loads(sys.argv[2])
@@ -213,7 +228,6 @@ def main():
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     processes.set_dumpable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.collect()
     gc.freeze()
     Launcher(control, cpu_s).run()
 
