@@ -12,6 +12,7 @@ from sandboxmcp.core.settings import Settings
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
+    from sandboxmcp.sandbox.broker.session import Broker
     from sandboxmcp.store.store import Store
 
 
@@ -58,11 +59,19 @@ class Services:
     def _runner(self) -> Runner:
         from sandboxmcp.kernels.runner import Runner
 
-        return Runner(self.settings, self.store.captures_dir)
+        return Runner(self.settings, self.store.captures_dir, self._broker)
+
+    @cached_property
+    def _broker(self) -> Broker | None:
+        from sandboxmcp.sandbox.broker.session import make_broker
+
+        return make_broker(self.settings, self.engine.brokers(), self.session)
 
     async def close(self) -> None:
         """End every kernel and close the store; what was never built is not built for it."""
         if "_runner" in self.__dict__:
             await self._runner.close()
+        if (broker := self.__dict__.get("_broker")) is not None:
+            broker.close()
         if "_store" in self.__dict__:
             self._store.close()

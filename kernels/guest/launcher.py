@@ -11,7 +11,8 @@ Orders arrive as one JSON document a message, with descriptors beside it; the la
     {"op": "signal", "id": n, "signum": k}                       to the item's process group
     {"op": "end", "id": n}                                       kill the item and all that it started
 
-Answers: {"ready": pid} + the socket of the broker (listening), {"forked": n, "pid": p}, {"ended": n, "status": waitstatus, "swept": count}.
+Answers: {"ready": pid} (+ the broker's listening socket), {"forked": n, "pid": p},
+{"ended": n, "status": waitstatus, "swept": count}.
 
 The launcher trusts nobody below it. It is not dumpable, so no item can read or write its memory; when the control socket closes,
 it ends, and with it (it is bubblewrap's only child) every process of the sandbox. One thread, since threads do not survive a fork.
@@ -80,7 +81,7 @@ class Launcher:
         """Say that we are ready, and pass out the socket on which brokered programs are asked for; the host accepts there.
 
         Made inside, it is in the sandbox's own namespace: nothing of the host's becomes visible. Its name is abstract and stays
-        taken while the host holds it, so no item can take it away or accept in the host's place: our copy is closed before any fork.
+        taken while the host holds it, and our copy is closed before any fork: no item can accept in the host's place.
         """
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(BROKER)

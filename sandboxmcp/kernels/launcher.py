@@ -21,6 +21,8 @@ import anyio
 
 from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.sandbox.broker.service import Service
+from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST
 from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.plan import plan_sandbox
@@ -66,7 +68,9 @@ class Item:
 class Launcher:
     """One running sandbox and the launcher in it. Bound to the event loop that started it."""
 
-    def __init__(self, process: SandboxProcess, control: socket.socket, protection: Protection) -> None:
+    def __init__(
+        self, process: SandboxProcess, control: socket.socket, protection: Protection, broker: Broker | None = None
+    ) -> None:
         self._process = process
         self.protection = protection
         self._control = control
@@ -76,18 +80,20 @@ class Launcher:
         self._forks: dict[int, asyncio.Future[int]] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self.alive = True
+        self._broker = broker
+        self._service: Service | None = None
         self._loop.add_reader(control.fileno(), self._read)
 
     @classmethod
-    async def start(cls, settings: Settings) -> Launcher:
-        """A sandbox for the workspace in force, its launcher ready to fork.
+    async def start(cls, settings: Settings, broker: Broker | None = None) -> Launcher:
+        """A sandbox for the workspace in force, its launcher ready to fork, its brokered programs served.
 
         Raises:
             UsageError: the workspace may not be one.
             SandboxUnavailable: the sandbox does not start.
             KernelError: it starts, and the launcher in it does not; carries what it wrote.
         """
-        plan = plan_sandbox(settings)
+        plan = plan_sandbox(settings) if broker is None else plan_sandbox(settings, broker.programs, broker.session_variables)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         guest = [f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings)), *settings["preload"]]
         command = [plan.interpreter.executable, "-I", *guest]
@@ -101,7 +107,7 @@ class Launcher:
         finally:
             theirs.close()
         ours.setblocking(False)
-        launcher = cls(process, ours, plan.protection)
+        launcher = cls(process, ours, plan.protection, broker)
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
         except BaseException as error:
@@ -167,16 +173,25 @@ class Launcher:
 
     def _read(self) -> None:
         try:
-            message = self._control.recv(1 << 16)
+            message, fds, _, _ = socket.recv_fds(self._control, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             return
         except OSError:
-            message = b""
+            message, fds = b"", []
+        self._serve(fds)
         if not message:
             self._gone()
             return
         with contextlib.suppress(ValueError, KeyError, TypeError):
             self._take(json.loads(message))
+
+    def _serve(self, fds: list[int]) -> None:
+        """The first descriptor, before any item runs, is the socket on which the shims are answered; no other is wanted."""
+        for fd in fds:
+            if self._broker is None or self._service is not None or self._ready.done():
+                os.close(fd)
+            else:
+                self._service = Service(self._broker, socket.socket(fileno=fd))
 
     def _take(self, answer: dict[str, Any]) -> None:
         if "ready" in answer and not self._ready.done():
@@ -193,6 +208,8 @@ class Launcher:
         self.alive = False
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
+        if self._service is not None:
+            self._service.stop()
         lost = KernelError("the sandbox has ended", "Try again.", self._process.log)
         unanswered: list[asyncio.Future[Any]] = [self._ready, *self._forks.values()]
         for waiting in unanswered:
@@ -214,6 +231,8 @@ class Launcher:
         self.kill()
         with anyio.CancelScope(shield=True):
             await self._loop.run_in_executor(None, self._process.end)
+            if self._service is not None:
+                await self._loop.run_in_executor(None, self._service.close)
 
 
 def _limits(settings: Settings) -> dict[str, int]:

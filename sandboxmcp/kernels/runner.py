@@ -29,6 +29,7 @@ from sandboxmcp.kernels.manager import message_context
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.running import Running
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
+from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.hints import limit_hint
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 
@@ -40,9 +41,13 @@ OnPartial = Callable[[Outcome], None]
 class Runner:
     """Owns the sandbox of a session. Use from one event loop; `close` leaves nothing running."""
 
-    def __init__(self, settings: Settings, captures: Path) -> None:
-        """`captures` is an existing private folder; the files of an Outcome appear there and are the caller's."""
+    def __init__(self, settings: Settings, captures: Path, broker: Broker | None = None) -> None:
+        """`captures` is an existing private folder; the files of an Outcome appear there and are the caller's.
+
+        `broker`, the caller's too, lets programs out that the policy packs allow; without one there is no network at all.
+        """
         self._settings = settings
+        self._broker = broker
         self._captures = captures
         self._scripts = script_languages()
         self._lock = asyncio.Lock()
@@ -65,7 +70,7 @@ class Runner:
                 if self._session is not None:
                     await self._session.close()
                     self._session = None
-                self._session = await RunSession.start(self._settings, self._captures)
+                self._session = await RunSession.start(self._settings, self._captures, self._broker)
         yield self._session
 
     async def close(self) -> None:
@@ -101,8 +106,8 @@ class RunSession:
         )
 
     @classmethod
-    async def start(cls, settings: Settings, captures: Path) -> RunSession:
-        return cls(settings, captures, await Launcher.start(settings))
+    async def start(cls, settings: Settings, captures: Path, broker: Broker | None = None) -> RunSession:
+        return cls(settings, captures, await Launcher.start(settings, broker))
 
     @property
     def usable(self) -> bool:

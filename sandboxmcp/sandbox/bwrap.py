@@ -17,6 +17,10 @@ SANDBOX_ID = 1000
 HOME = "/home/sandbox"
 GUEST = "/opt/sandboxmcp/guest"
 """Where the launcher's code lies inside."""
+SHIMS = "/opt/sandboxmcp/shims"
+"""First on PATH inside, when there is a broker: the names of the programs that it runs."""
+SHIM_INTERPRETER = "/opt/sandboxmcp/python"
+"""A link to the interpreter, so that the shims' first line can name one."""
 
 _ETC = (
     "alternatives", "debian_version", "dpkg", "fonts", "host.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.sandbox.bwrap import GUEST, Bind, SandboxProfile, mountpoints_between
+from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
 from sandboxmcp.sandbox.protect import Protection, host_sockets, look_at
 from sandboxmcp.sandbox.workspace import checked_workspace
@@ -25,8 +26,10 @@ class Plan:
     protection: Protection
 
 
-def plan_sandbox(settings: Settings) -> Plan:
+def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
     """The plan for the workspace in force.
+
+    `brokered`: programs whose names lead to the shim inside; `environment`: variables that scripts have beside ours.
 
     Raises:
         UsageError: the workspace may not be one.
@@ -37,9 +40,10 @@ def plan_sandbox(settings: Settings) -> Plan:
     profile = SandboxProfile(
         workspace=str(workspace),
         binds=_binds(str(workspace), interpreter, protection),
-        links=interpreter.links,
+        links={**interpreter.links, **_shims(interpreter, brokered)},
         system_folders=system_folders(),
-        path=_path(interpreter),
+        path=f"{SHIMS}:{_path(interpreter)}" if brokered else _path(interpreter),
+        environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
     )
     return Plan(profile, interpreter, protection)
@@ -59,6 +63,11 @@ def _binds(workspace: str, interpreter: Interpreter, protection: Protection) -> 
     binds += [Bind("/dev/null", f"{workspace}/{name}") for name in host_sockets(protection.workspace)]
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
+
+
+def _shims(interpreter: Interpreter, brokered: Collection[str]) -> dict[str, str]:
+    links = {f"{SHIMS}/{name}": f"{GUEST}/shims/shim.py" for name in brokered}
+    return {**links, SHIM_INTERPRETER: interpreter.executable} if links else {}
 
 
 def _our_own_code() -> list[str]:

@@ -37,6 +37,7 @@ class Box:
     authorities: Path | None = None
     """The machine's certificates and those of the user's, in one file."""
     binds: tuple[Bind, ...] = ()
+    """What a program that is not part of the system needs, an interpreter for example."""
     links: Mapping[str, str] = field(default_factory=dict)
     path: str = _PATH
 
@@ -58,12 +59,16 @@ class Box:
             bundle.chmod(0o644)
         return cls(folder, bundle, tuple(binds), dict(links or {}), path or _PATH)
 
+    @staticmethod
+    def path_of_system() -> str:
+        return _PATH
+
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def profile(self, door: Path | None, environment: Mapping[str, str], tmpfs_bytes: int) -> SandboxProfile:
-        """The profile of one box. `door`: the folder with its socket."""
-        binds = [*self.binds]
+    def profile(self, door: Path | None, environment: Mapping[str, str], tmpfs_bytes: int, *, bare: bool = False) -> SandboxProfile:
+        """The profile of one box. `door`: the folder with its socket. `bare`: the system's programs are all that it needs."""
+        binds = [] if bare else [*self.binds]
         values = dict(environment)
         if door is not None:
             binds.append(Bind(str(door), DOOR))
@@ -75,7 +80,7 @@ class Box:
         return SandboxProfile(
             workspace="/tmp",
             binds=tuple(binds),
-            links=self.links,
+            links={} if bare else self.links,
             system_folders=system_folders(),
             path=self.path,
             environment=values,

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from sandboxmcp.core.errors import SandboxUnavailable
 from sandboxmcp.sandbox.broker.box import DOOR, Box
@@ -102,10 +103,8 @@ class Engine:
             return _explained(fetched, relay)
 
     def _run(
-        self, shim: Shim, order: FetchOrder, download: Download, output: Output, limits: Limits, place: os.PathLike[str], mark: str
+        self, shim: Shim, order: FetchOrder, download: Download, output: Output, limits: Limits, place: Path, mark: str
     ) -> Fetched:
-        from pathlib import Path
-
         argv = curl_argv(order, download, limits, mark)
         command = ["/bin/sh", "-c", *((_RUN_WITH_HEADERS, "sh", mark) if order.headers_to is not None else (_RUN, "sh")), *argv]
         body_r, body_w = os.pipe2(os.O_CLOEXEC)
@@ -114,7 +113,7 @@ class Engine:
         try:
             try:
                 process = start_sandbox(
-                    self._box.profile(Path(place), {}, _BOX_BYTES), command, streams=(subprocess.DEVNULL, body_w, said_w)
+                    self._box.profile(place, {}, _BOX_BYTES, bare=True), command, streams=(subprocess.DEVNULL, body_w, said_w)
                 )
             except SandboxUnavailable as error:
                 return Fetched(_NO_CONNECTION, f"the box of curl did not start: {error}", by_us=True)

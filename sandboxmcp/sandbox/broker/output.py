@@ -13,6 +13,7 @@ import stat
 from sandboxmcp.sandbox.broker.frames import Shim
 from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Existing, Refusal
 
+_FIRST = 64 << 10
 WRITE_ERROR = 23
 """curl's exit code for an output that cannot be written."""
 
@@ -73,13 +74,18 @@ class Output:
         Raises:
             OSError: it is full, or no longer to be written.
         """
-        fd = self.open()
+        if self._fd is None:
+            first = os.read(source, min(most, _FIRST))
+            count = _write_all(self.open(), first) if first else 0
+            self.written += count
+            return count
+        fd = self._fd
         try:
             count = os.splice(source, fd, most)
         except OSError as error:
             if error.errno != 22:  # EINVAL: opened for appending, or a file system or device without splice
                 raise
-            count = _write_all(fd, os.read(source, min(most, 1 << 16)))
+            count = _write_all(fd, os.read(source, min(most, _FIRST)))
         self.written += count
         return count
 

@@ -42,8 +42,9 @@ def checked_url(text: str, schemes: tuple[str, ...] = ("http", "https")) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a checked URL, with its port when it names one."""
-    return urlsplit(url).netloc.lower()
+    """Host and port of a checked URL, as `host:port`."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme.lower() == 'https' else 80)}"
 
 
 def file_name_of(url: str) -> str:

@@ -1,0 +1,222 @@
+"""A program with shapes, run in its box: no project, no network but the relay's tunnel, results unpacked inside the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sandboxmcp.core.errors import SandboxUnavailable
+from sandboxmcp.core.resources import data_folder
+from sandboxmcp.sandbox.broker.box import Box
+from sandboxmcp.sandbox.broker.fetching import Result
+from sandboxmcp.sandbox.broker.frames import Broken, Shim
+from sandboxmcp.sandbox.broker.gate import Gate
+from sandboxmcp.sandbox.broker.greetings import http_connect
+from sandboxmcp.sandbox.broker.order import Refusal
+from sandboxmcp.sandbox.broker.programs import Brokered
+from sandboxmcp.sandbox.broker.relay import Relay
+from sandboxmcp.sandbox.broker.shapes import INPUTS, RESULTS, ProgramOrder
+from sandboxmcp.sandbox.bwrap import GUEST, Bind
+from sandboxmcp.sandbox.interpreter import Interpreter
+from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
+
+_MOST_INPUT = 1 << 20
+_PIECE = 1 << 20
+_NO_CONNECTION, _TOO_SLOW = 7, 28
+_START_S = 20.0
+_LIMITS = {"NPROC": 256, "NOFILE": 1024, "CPU": 600, "CORE": 0}
+
+
+class ProgramRun:
+    """One order under way."""
+
+    def __init__(self, program: Brokered, shim: Shim, box: Box, gate: Gate, interpreter: Interpreter) -> None:
+        self._program = program
+        self._shim = shim
+        self._box = box
+        self._gate = gate
+        self._interpreter = interpreter
+
+    def run(self, order: ProgramOrder, server_environment: Mapping[str, str]) -> Result:
+        """Run it to its end. Its output goes where the script's goes.
+
+        Raises:
+            Refusal: an input cannot be read, or there is nothing left of the budget.
+            Broken: the shim is gone; nothing is left running.
+        """
+        if why := self._gate.budget.begin():
+            raise Refusal(why, _NO_CONNECTION)
+        with contextlib.ExitStack() as held:
+            inputs = self._inputs(order)
+            streams = self._streams(order, held)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            held.enter_context(ours)
+            process = self._start(server_environment, self._folder_of(inputs, held), theirs, streams)
+            try:
+                return self._serve(order, process, ours)
+            finally:
+                process.end()
+
+    def _inputs(self, order: ProgramOrder) -> dict[str, bytes]:
+        """What the script's files hold, read once, a megabyte at most."""
+        found: dict[str, bytes] = {}
+        for inside, path in order.inputs.items():
+            try:
+                _, (fd,) = self._shim.ask("input", path, descriptors=1)
+            except OSError as error:
+                raise Refusal(f"cannot read {path[:200]}: {error}") from None
+            with os.fdopen(fd, "rb", buffering=0) as file:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise Refusal(f"cannot read {path[:200]}: it is no regular file")
+                content = file.read(_MOST_INPUT + 1) or b""
+            if len(content) > _MOST_INPUT:
+                raise Refusal(f"cannot read {path[:200]}: it has more than {_MOST_INPUT:,} bytes")
+            found[inside] = content
+        return found
+
+    def _folder_of(self, inputs: Mapping[str, bytes], held: contextlib.ExitStack) -> Path | None:
+        """A folder of ours with the inputs in it, for as long as the box runs."""
+        if not inputs:
+            return None
+        folder = self._box.folder / f"inputs-{secrets.token_hex(4)}"
+        folder.mkdir(mode=0o755)
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        for inside, content in inputs.items():
+            (folder / Path(inside).name).write_bytes(content)
+        return folder
+
+    def _streams(self, order: ProgramOrder, held: contextlib.ExitStack) -> tuple[int, int, int]:
+        try:
+            _, fds = self._shim.ask("streams", descriptors=3)
+        except OSError as error:
+            raise Broken(str(error)) from None
+        for fd in fds:
+            held.callback(os.close, fd)
+            if stat.S_ISDIR(os.fstat(fd).st_mode) or stat.S_ISBLK(os.fstat(fd).st_mode):
+                raise Refusal("a standard stream is no file, pipe or device of characters")
+        stdin, stdout, stderr = fds
+        return stdin, stdout, stderr
+
+    def _start(
+        self,
+        server_environment: Mapping[str, str],
+        inputs: Path | None,
+        control: socket.socket,
+        streams: tuple[int, int, int],
+    ) -> SandboxProcess:
+        seen = {name: server_environment[name] for name in self._program.environment if name in server_environment}
+        profile = self._box.profile(None, {**seen, **self._program.fixed}, self._gate.budget.allowance.size)
+        guest = Bind(str(data_folder("kernels") / "guest"), GUEST)
+        profile = replace(profile, binds=(*profile.binds, guest, *([Bind(str(inputs), INPUTS)] if inputs else [])))
+        command = [self._interpreter.executable, "-I", "-S", f"{GUEST}/box.py", str(control.fileno())]
+        try:
+            return start_sandbox(profile, command, [control], streams=streams)
+        except SandboxUnavailable as error:
+            raise Refusal(f"its box did not start: {error}", _NO_CONNECTION) from None
+        finally:
+            control.close()
+
+    def _serve(self, order: ProgramOrder, process: SandboxProcess, control: socket.socket) -> Result:
+        allowance = self._gate.budget.allowance
+        archive_r, archive_w = os.pipe2(os.O_CLOEXEC) if order.results is not None else (-1, -1)
+        message = {
+            "argv": [*self._program.run, *order.argv],
+            "limits": _LIMITS,
+            "environment": {},
+            "results": RESULTS if order.results is not None else "",
+            "lines": list(order.streams),
+        }
+        try:
+            socket.send_fds(control, [json.dumps(message).encode()], [archive_w] if archive_w >= 0 else [])
+        finally:
+            if archive_w >= 0:
+                os.close(archive_w)
+        relay = Relay(_listener(control), http_connect, self._gate, self._program.hosts, allowance.size)
+        result = Result()
+        try:
+            self._pump(order, process, archive_r, result)
+        finally:
+            relay.close()
+            if archive_r >= 0:
+                os.close(archive_r)
+            result.hosts, result.passed = list(dict.fromkeys(relay.hosts)), relay.passed
+        if relay.refusals and result.code:
+            result.refusal = relay.refusals[-1]
+            result.err += f"{self._program.program}: (sandbox) {result.refusal}\n"
+        return result
+
+    def _pump(self, order: ProgramOrder, process: SandboxProcess, archive: int, result: Result) -> None:
+        """Wait for the end, passing results on as they come."""
+        allowance = self._gate.budget.allowance
+        deadline = time.monotonic() + allowance.time_s
+        sink = -1
+        ended = os.pidfd_open(process.init_pid) if process.init_pid else -1
+        try:
+            while True:
+                watched = [self._shim.fileno(), *([ended] if archive < 0 else [archive])]
+                readable, _, _ = select.select(watched, [], [], max(0.0, deadline - time.monotonic()))
+                if not readable:
+                    result.code, result.err = (
+                        _TOO_SLOW,
+                        f"{self._program.program}: (sandbox) it took more than {allowance.time_s:g} s\n",
+                    )
+                    return
+                if self._shim.fileno() in readable:
+                    raise Broken("the shim is gone")
+                if archive >= 0:
+                    piece = os.read(archive, _PIECE)
+                    if piece:
+                        sink = sink if sink >= 0 else self._unpacker(order.results or ".")
+                        result.written += _write_all(sink, piece)
+                        continue
+                break
+            code = process.wait(30.0)
+            result.code = code if code >= 0 else 128 - code
+            if sink >= 0:
+                os.close(sink)
+                sink = -1
+                self._shim.ask("unpacked")
+        except OSError as error:
+            result.code, result.err = 1, f"{self._program.program}: (sandbox) the results could not be unpacked: {error}\n"
+        finally:
+            for fd in (sink, ended):
+                if fd >= 0:
+                    os.close(fd)
+
+    def _unpacker(self, folder: str) -> int:
+        _, (fd,) = self._shim.ask("unpack", folder, descriptors=1)
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError("the shim passed no pipe")
+        return fd
+
+
+def _listener(control: socket.socket) -> socket.socket:
+    """The listening socket that the box has made: its address is in the box, its connections are ours."""
+    ready, _, _ = select.select([control], [], [], _START_S)
+    said: bytes = b""
+    fds: list[int] = []
+    if ready:
+        said, fds, _, _ = socket.recv_fds(control, 64, 1, socket.MSG_CMSG_CLOEXEC)
+    if said != b"listening" or len(fds) != 1:
+        for fd in fds:
+            os.close(fd)
+        raise Refusal("its box did not start", _NO_CONNECTION)
+    return socket.socket(fileno=fds[0])
+
+
+def _write_all(fd: int, data: bytes) -> int:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    return len(data)
