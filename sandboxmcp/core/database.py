@@ -87,7 +87,8 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
+from sandboxmcp.store.words import HEADINGS_BETWEEN
 
 CHUNK_BYTES = 4_096
 PASSAGE_BYTES = 500
@@ -143,7 +144,7 @@ class _DeclaredHeadings:
 
     @property
     def path(self) -> str:
-        return " › ".join(heading.text for heading in self._open if heading.text)[-_TITLE_BYTES:]
+        return HEADINGS_BETWEEN.join(heading.text for heading in self._open if heading.text)[-_TITLE_BYTES:]
 
     def enter(self, heading: _Heading) -> None:
         self._open = [outer for outer in self._open if outer.level < heading.level] + [heading]

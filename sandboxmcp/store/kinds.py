@@ -39,6 +39,8 @@ def recognise_kind(sample: str) -> ContentKind:
         return "prose"
     if _HTML.search(sample[:3_000]):
         return "prose"
+    if sample.startswith("#!"):
+        return "code"
     if _JSON.match(sample) or _XML.match(sample) or _is_table(lines):
         return "data"
     if _share(_STAMP, [line[:80] for line in lines], search=True) >= 0.4:

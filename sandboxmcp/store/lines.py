@@ -52,7 +52,7 @@ def numbered_lines(pieces: Iterable[bytes], first: int = 1, spell: Callable[[str
         size = len if text.isascii() else size_of
         lines = text.split("\n")
         last = len(lines) - 1
-        if not lines[-1]:
+        if block.endswith(b"\n"):
             lines.pop()
         for index, line in enumerate(lines):
             whole = (starts or index > 0) and (ends or index < last)

@@ -7,17 +7,18 @@ best hundred by at most 1.5: as an addend it would overrule the ranking.
 
 from __future__ import annotations
 
-import bisect
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from sandboxmcp.store.words import folded
+from sandboxmcp.store.words import HEADINGS_BETWEEN, folded
 
 TITLE_WEIGHT = 2
-OUTER_WEIGHT = 0.5
-HEADINGS_BETWEEN = " › "
+_PART_WEIGHTS = (TITLE_WEIGHT, 0.5, 1, 1)
+"""What a word counts in the innermost heading, the headings around it, the body, and the pieces beside it."""
 _K1 = 1.2
 _B = 0.75
 _PROXIMITY = 0.5
@@ -64,75 +65,102 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
     `passages` and `mean_words` describe the scope: how many passages it has and how long they are on average.
     """
     worth = {term.stem: term.weight * _idf(term.passages, passages) for term in terms}
-    finder = _Finder(worth, stems)
-    order = [_scored(candidate, worth, finder, max(mean_words, 1.0)) for candidate in candidates]
+    found = _places(candidates, worth, stems)
+    order = [_Scored(candidate, places, _score(candidate, places, worth, max(mean_words, 1.0))) for candidate, places in found]
     order.sort(key=lambda scored: -scored.score)
-    near = [scored.with_proximity(len(worth)) for scored in order[:_PROXIMITY_DEPTH]]
-    near.sort(key=lambda scored: -scored.score)
-    return [Ranked(s.candidate, s.score, s.best_line(worth)) for s in near + order[_PROXIMITY_DEPTH:]]
+    for scored in order[:_PROXIMITY_DEPTH]:
+        scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
+    near = sorted(order[:_PROXIMITY_DEPTH], key=lambda scored: -scored.score)
+    return [Ranked(s.candidate, s.score, _best_line(s.places, worth)) for s in near + order[_PROXIMITY_DEPTH:]]
 
 
 def _idf(holding: int, passages: int) -> float:
     return math.log(1 + (max(passages, holding) - holding + 0.5) / (holding + 0.5))
 
 
-class _Finder:
-    """Finds the terms in a text without stemming all of it: only words that begin like a stem are stemmed."""
+class _Place(NamedTuple):
+    """Where a term stands: in which part of the candidate, on which of its lines, from where to where."""
 
-    def __init__(self, wanted: Iterable[str], stems: Stems) -> None:
-        self._wanted = set(wanted)
-        # Porter may change the last two letters of what it leaves (happy: happi, sensibility: sensibl).
-        heads = {stem if len(stem) < 3 else stem[: max(2, len(stem) - 2)] for stem in self._wanted}
-        alternatives = "|".join(sorted(map(re.escape, heads)))
-        self._word = re.compile(rf"(?<![^\W_])(?:{alternatives})[^\W_]*")
-        self._stems = stems
+    part: int
+    """0: the innermost heading, 1: those around it, 2: the body, 3: the pieces beside it."""
+    line: int
+    start: int
+    end: int
+    stem: str
 
-    def find(self, text: str) -> list[tuple[int, int, str]]:
-        """(start, end, stem) of every term in the text, in order."""
-        found = [(match.start(), match.end(), match.group()) for match in self._word.finditer(folded(text))]
-        if not found:
-            return []
-        stems = self._stems({word for _, _, word in found})
-        return [(start, end, stems[word]) for start, end, word in found if stems[word] in self._wanted]
+
+_BODY = 2
+_PARTS = len(_PART_WEIGHTS)
+_BETWEEN = "\0"
+"""Shown text has no NUL."""
+_MARKS = (_BETWEEN, "\n")
 
 
 @dataclass(slots=True)
 class _Scored:
     candidate: Candidate
+    places: list[_Place]
     score: float
-    places: list[tuple[int, int, str]]
-
-    def with_proximity(self, terms: int) -> _Scored:
-        """The score raised by how near different terms stand to each other, on average over the query's neighbours."""
-        closest: dict[tuple[str, str], float] = {}
-        for (_, end, one), (start, _, other) in zip(self.places, self.places[1:], strict=False):
-            if one != other:
-                pair = (one, other) if one < other else (other, one)
-                nearness = _WORD_LETTERS / (_WORD_LETTERS + max(0, start - end - 1))
-                closest[pair] = max(closest.get(pair, 0.0), nearness)
-        if closest:
-            self.score *= 1 + _PROXIMITY * min(1.0, sum(closest.values()) / max(1, terms - 1))
-        return self
-
-    def best_line(self, worth: Mapping[str, float]) -> int:
-        ends = [match.start() for match in re.finditer("\n", self.candidate.body)]
-        held: dict[int, set[str]] = {}
-        for start, _, stem in self.places:
-            held.setdefault(bisect.bisect_left(ends, start), set()).add(stem)
-        # Sorted before they are added: floats added in another order may differ in the last place.
-        return max(held, key=lambda line: (sum(sorted(worth[stem] for stem in held[line])), -line), default=0)
 
 
-def _scored(candidate: Candidate, worth: Mapping[str, float], finder: _Finder, mean_words: float) -> _Scored:
-    places = finder.find(candidate.body)
+def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems: Stems) -> Iterator[tuple[Candidate, list[_Place]]]:
+    """Every candidate with the places of the wanted stems in it, in order.
+
+    All candidates are read as one text, and only words that begin like a stem are stemmed: that makes a search three times
+    faster than going through them one by one.
+    """
+    text = folded(_BETWEEN.join(part for candidate in candidates for part in _parts(candidate)))
+    found = [(match.group(), match.start(), match.end()) for match in _like(wanted).finditer(text)]
+    known = stems({word for word, _, _ in found if word not in _MARKS})
+    places: list[list[_Place]] = [[] for _ in candidates]
+    part = line = 0
+    for word, start, end in found:
+        if word == _BETWEEN:
+            part, line = part + 1, 0
+        elif word == "\n":
+            line += 1
+        elif known[word] in wanted and not text[start - 1 : start].isalnum():
+            places[part // _PARTS].append(_Place(part % _PARTS, line, start, end, known[word]))
+    return zip(candidates, places, strict=True)
+
+
+def _parts(candidate: Candidate) -> tuple[str, str, str, str]:
+    outer, _, heading = candidate.title.rpartition(HEADINGS_BETWEEN)
+    return heading, outer, candidate.body, candidate.pieces
+
+
+def _like(stems: Iterable[str]) -> re.Pattern[str]:
+    """Matches what may have one of the stems, from its first letter to the end of the word, and the marks.
+
+    Porter leaves a word's beginning alone but for the last letter of the stem (happy: happi, sensibility: sensibl). Words are
+    not anchored at their beginning: alternatives that start with letters are searched for twice as fast.
+    """
+    heads = sorted({re.escape(stem[:-1] if len(stem) > 2 else stem) for stem in stems})
+    return re.compile("|".join((*_MARKS, *(rf"{head}[^\W_]*" for head in heads))))
+
+
+def _score(candidate: Candidate, places: Sequence[_Place], worth: Mapping[str, float], mean_words: float) -> float:
     counts: dict[str, float] = {}
-    for _, _, stem in places:
-        counts[stem] = counts.get(stem, 0) + 1
-    for _, _, stem in finder.find(candidate.pieces):
-        counts[stem] = counts.get(stem, 0) + 1
-    for index, heading in enumerate(reversed(candidate.title.split(HEADINGS_BETWEEN))):
-        for _, _, stem in finder.find(heading):
-            counts[stem] = counts.get(stem, 0) + (OUTER_WEIGHT if index else TITLE_WEIGHT)
+    for place in places:
+        counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
     norm = _K1 * (1 - _B + _B * candidate.words / mean_words)
-    score = sum(worth[stem] * count * (_K1 + 1) / (count + norm) for stem, count in sorted(counts.items()))
-    return _Scored(candidate, score, places)
+    return sum(worth[stem] * count * (_K1 + 1) / (count + norm) for stem, count in sorted(counts.items()))
+
+
+def _nearness(places: Sequence[_Place], terms: int) -> float:
+    """From 0 to 1: how near different terms stand to each other in the body, on average over the query's neighbours."""
+    closest: dict[tuple[str, str], float] = {}
+    for one, other in itertools.pairwise(places):
+        if one.stem != other.stem and one.part == other.part == _BODY:
+            pair = (one.stem, other.stem) if one.stem < other.stem else (other.stem, one.stem)
+            between = max(0, other.start - one.end - 1)
+            closest[pair] = max(closest.get(pair, 0.0), _WORD_LETTERS / (_WORD_LETTERS + between))
+    return min(1.0, sum(closest.values()) / max(1, terms - 1))
+
+
+def _best_line(places: Sequence[_Place], worth: Mapping[str, float]) -> int:
+    held: dict[int, dict[str, float]] = {}
+    for place in places:
+        if place.part == _BODY:
+            held.setdefault(place.line, {})[place.stem] = worth[place.stem]
+    return max(held, key=lambda line: (sum(held[line].values()), -line), default=0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sandboxmcp.core.model import Hit, Scope
 from sandboxmcp.store.query import KIN_WEIGHT, Word, query_words
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 COMPLETION_WEIGHT = 0.7
 REPAIR_WEIGHT = 0.8
 _CANDIDATES = 200
-_POSTINGS = 6_000
+_POSTINGS = 5_000
 """Passages that SQLite ranks for a query. The rarest words come first; a word that would exceed this only adds to the score."""
+_KIN_POSTINGS = 1_000
 _MOST_REPAIRS = 2
 _REPAIRS_TRIED = 8
 _OWN_TEXT = "{body pieces}"
@@ -38,14 +39,13 @@ def search(connection: Connection, stems: Stems, query: str, scope: Scope, sort:
         return []
     known = _Known(connection, stems, field)
     known.learn(words)
-    ids = known.candidates(max(_CANDIDATES, limit))
-    candidates, hits = _loaded(connection, ids)
-    order = ranked(candidates, known.terms(), field.passages, field.mean_words, stems)
-    order.sort(key=lambda one: (-one.score, -hits[one.candidate.id].created_at))
-    found = [replace(hits[one.candidate.id], score=one.score) for one in repeats_last(order, _best_line)]
+    rows = _loaded(connection, known.candidates(max(_CANDIDATES, limit)))
+    order = ranked([row.candidate for row in rows.values()], known.terms(), field.passages, field.mean_words, stems)
+    order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].created_at))
+    hits = [rows[one.candidate.id].hit(one) for one in repeats_last(order, _best_line)]
     if sort == "recent":
-        found.sort(key=lambda hit: -hit.created_at)
-    return neighbours_joined(found)[:limit]
+        hits.sort(key=lambda hit: -hit.created_at)
+    return neighbours_joined(hits)[:limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ class _Known:
     def candidates(self, limit: int) -> list[int]:
         """Ids of passages worth ranking: the best by the query's own words, then by those that only stand near them in meaning."""
         own = [held for held in self._held.values() if held.weight > KIN_WEIGHT]
-        kin = [held for held in self._held.values() if held.weight <= KIN_WEIGHT]
-        found = dict.fromkeys(self._best(own, limit))
-        found.update(dict.fromkeys(self._best(kin, limit // 2)))
+        kin = [held for held in self._held.values() if held.weight <= KIN_WEIGHT and (held.passages <= _KIN_POSTINGS or not own)]
+        found = dict.fromkeys(self._best(own, _POSTINGS, limit))
+        found.update(dict.fromkeys(self._best(kin, _KIN_POSTINGS, limit // 4)))
         return list(found)
 
-    def _best(self, held: Sequence[_Held], limit: int) -> list[int]:
-        chosen = _rarest(held)
+    def _best(self, held: Sequence[_Held], postings: int, limit: int) -> list[int]:
+        chosen = _rarest(held, postings)
         return self._field.best(self._connection, chosen, limit) if chosen else []
 
     def _stand_in(self, text: str) -> None:
@@ -113,13 +113,12 @@ class _Known:
         return count > 0
 
 
-def _rarest(held: Sequence[_Held]) -> list[str]:
-    """The rarest words, as many as may be ranked; at least one."""
+def _rarest(held: Sequence[_Held], postings: int) -> list[str]:
+    """The rarest words, as many as may be ranked together; at least one."""
     chosen: list[str] = []
-    postings = 0
     for one in sorted(held, key=lambda one: one.passages):
-        postings += one.passages
-        if chosen and postings > _POSTINGS:
+        postings -= one.passages
+        if chosen and postings < 0:
             break
         chosen.append(one.text)
     return chosen
@@ -129,16 +128,29 @@ def _best_line(one: Ranked) -> str:
     return one.candidate.body.split("\n", one.best_line + 1)[one.best_line]
 
 
-def _loaded(connection: Connection, ids: Sequence[int]) -> tuple[list[Candidate], dict[int, Hit]]:
-    """The passages with these ids, in their order, as candidates and as hits without a score."""
+class _Row(NamedTuple):
+    """A passage as it lies in the store."""
+
+    candidate: Candidate
+    handle: str
+    label: str
+    first_line: int
+    last_line: int
+    partial: int
+    created_at: float
+
+    def hit(self, one: Ranked) -> Hit:
+        text, title = self.candidate.body, self.candidate.title
+        lines = (self.first_line, self.last_line)
+        return Hit(self.handle, self.label, *lines, text, one.score, title, self.created_at, bool(self.partial))
+
+
+def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:
+    """The passages with these ids, in their order."""
     rows = connection.execute(
         "SELECT p.id, c.title, p.body, p.pieces, p.words, s.handle, s.label, p.first_line, p.last_line, p.partial, s.created_at"
         " FROM json_each(?) j JOIN passages p ON p.id = j.value JOIN chunks c ON c.id = p.chunk_id"
         " JOIN sources s ON s.id = c.source_id ORDER BY j.key",
         (json.dumps(list(ids)),),
     )
-    candidates, hits = [], {}
-    for rowid, title, body, pieces, words, handle, label, first, last, partial, created_at in rows:
-        candidates.append(Candidate(rowid, title, body, pieces, words))
-        hits[rowid] = Hit(handle, label, first, last, body, 0.0, title, created_at, bool(partial))
-    return candidates, hits
+    return {row[0]: _Row(Candidate(*row[:5]), *row[5:]) for row in rows}

@@ -131,7 +131,7 @@ def edit_distance(one: str, other: str, most: int) -> int:
         if min(current) > most:
             return most + 1
         before, previous = previous, current
-    return previous[-1]
+    return min(previous[-1], most + 1)
 
 
 def _candidates(connection: Connection, word: str, most: int) -> Iterator[tuple[str, int]]:

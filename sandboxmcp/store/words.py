@@ -14,12 +14,17 @@ from collections.abc import Set as AbstractSet
 _WORD = re.compile(r"[^\W_]+")
 _SNAKE = re.compile(r"[^\W_]+(?:_[^\W_]+)+")
 _PIECE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0300-\u036f]+")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _HEX = re.compile(r"[0-9a-f]{8,}")
 _LONGEST_SPLIT = 64
 """Longer runs are encoded data, not identifiers."""
 _CACHE_WORDS = 100_000
+
+HEADINGS_BETWEEN = " › "
+"""Joins the headings over a passage, outermost first."""
 
 STOP_WORDS = frozenset(
     """a about all also am an and any are as at be been being but by can could did do does for from had has have he her here his
@@ -36,11 +41,13 @@ def words_in(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Lower case without diacritics, as the index compares."""
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFD", text.lower())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+    """Lower case, Latin letters without diacritics: what unicode61 (remove_diacritics 2) compares. Other scripts keep theirs."""
+    low = text.lower()
+    return low if low.isascii() else _ACCENTED.sub(_plain, low)
+
+
+def _plain(match: re.Match[str]) -> str:
+    return _ACCENTS.sub("", unicodedata.normalize("NFD", match.group()))
 
 
 def pieces_of(word: str) -> tuple[str, ...]:

@@ -1,0 +1,141 @@
+"""Large inputs, killed writers, several processes: nothing acknowledged is lost, nothing half is seen, memory stays flat."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from sandboxmcp.core.model import NewSource, Scope
+from sandboxmcp.store.store import Store
+
+P = Scope("p")
+ADD_FOREVER = """
+import pathlib, sys
+from sandboxmcp.core.model import NewSource
+from sandboxmcp.store.store import Store
+store = Store(pathlib.Path(sys.argv[1]))
+for n in range(10**6):
+    text = "".join(f"source {n} line {m} of a text that takes a while to index\\n" for m in range(3000))
+    print(store.add(NewSource(f"label {n}", "execute", "p", "s"), text).handle, flush=True)
+"""
+ADD_SOME = """
+import pathlib, sys
+from sandboxmcp.core.model import NewSource, Scope
+from sandboxmcp.store.store import Store
+store = Store(pathlib.Path(sys.argv[1]))
+for n in range(20):
+    store.add(NewSource(sys.argv[2], "execute", "p", "s"), f"process {sys.argv[2]} says word {n}")
+    assert store.search("process", Scope("p"))
+"""
+ADD_LARGE = """
+import pathlib, resource, sys
+from sandboxmcp.core.model import NewSource
+from sandboxmcp.store.store import Store
+store = Store(pathlib.Path(sys.argv[1]), index_head=2 << 20, index_tail=2 << 20)
+store.add(NewSource("small", "execute", "p", "s"), "".join(f"warm up {n}\\n" for n in range(20000)))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+source = store.add(NewSource("large", "execute", "p", "s"), pathlib.Path(sys.argv[2]), consume=True)
+print(source.handle, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def _start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half(tmp_path, seed):
+    writer = _start(ADD_FOREVER, tmp_path / "data")
+    assert writer.stdout is not None
+    acknowledged = [writer.stdout.readline().strip() for _ in range(1 + seed)]
+    # Some way into the next source: its draft is on disk, or its transaction is open.
+    for _ in range(random.Random(seed).randrange(200_000)):
+        pass
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += writer.communicate()[0].split()
+    with Store(tmp_path / "data") as store:
+        stored = store.sources(P, limit=100_000)
+        assert set(acknowledged) <= {source.handle for source in stored}
+        assert [source.lines for source in stored] == [3_000] * len(stored)
+        for source in stored:
+            assert store.read_lines(source.handle, 3_000, 3_000)[0].startswith(f"source {source.label.split()[1]} line 2999")
+        with store._database.writing() as connection:
+            connection.execute("INSERT INTO passages_fts(passages_fts, rank) VALUES ('integrity-check', 1)")
+            known = connection.execute("SELECT count(*), (SELECT sum(passages) FROM sources) FROM passages").fetchone()
+        assert known[0] == known[1]
+
+
+def test_two_processes_share_a_store(tmp_path):
+    running = [_start(ADD_SOME, tmp_path / "data", name) for name in ("one", "two")]
+    assert [process.wait(60) for process in running] == [0, 0]
+    with Store(tmp_path / "data") as store:
+        labels = [source.label for source in store.sources(P)]
+        assert (labels.count("one"), labels.count("two")) == (20, 20)
+        assert len(store.search("process", P)) == 40
+
+
+def test_two_hundred_megabytes_are_captured_in_flat_memory_and_found_at_both_ends(tmp_path):
+    line = b"2024-05-01 12:00:00 INFO an ordinary line of a very long log that nobody will ever read in full\n"
+    large = tmp_path / "stream"
+    count = (200 << 20) // len(line)
+    with large.open("wb") as file:
+        file.write(b"the beginning has a walrus\n")
+        for _ in range(count // 1_000):
+            file.write(line * 1_000)
+        file.write(b"the end has an ocelot\n")
+    lines = 2 + count // 1_000 * 1_000
+    output, _ = (process := _start(ADD_LARGE, tmp_path / "data", large)).communicate(timeout=100)
+    handle, grown_kb = output.split()
+    assert process.returncode == 0
+    assert int(grown_kb) < 60 << 10
+    assert not large.exists()
+    with Store(tmp_path / "data") as store:
+        source = store.get(handle)
+        assert (source.lines, source.bytes > 190 << 20, source.indexed_bytes < 5 << 20) == (lines, True, True)
+        assert [(hit.first_line, "walrus" in hit.text) for hit in store.search("walrus", P)] == [(1, True)]
+        (end,) = store.search("ocelot", P)
+        assert (end.last_line, store.read_lines(handle, lines, lines)) == (lines, ["the end has an ocelot"])
+        assert store.read_lines(handle, lines // 2, lines // 2) == [line.decode().strip()]
+
+
+def test_only_head_and_tail_of_a_large_capture_are_indexed_with_true_line_numbers(tmp_path):
+    text = "".join(f"row {n} {'needle' if n in (3, 500, 998) else 'hay'}\n" for n in range(1, 1_001))
+    with Store(tmp_path, index_head=200, index_tail=200) as store:
+        handle = store.add(NewSource("x", "execute", "p", "s"), text).handle
+        found = store.search("needle", P)
+        assert sorted(hit.first_line <= n <= hit.last_line for hit in found for n in (3, 998)) == [False, False, True, True]
+        for hit in found:
+            assert hit.text.split("\n") == store.read_lines(handle, hit.first_line, hit.last_line)
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 5_000, "word " * 1_000 + "\nend\n", "start\n" + "word " * 1_000], ids=["one line", "long first", "long last"]
+)
+def test_a_line_longer_than_what_is_indexed_is_no_obstacle(tmp_path, text):
+    with Store(tmp_path, index_head=200, index_tail=200) as store:
+        source = store.add(NewSource("x", "execute", "p", "s"), text)
+        assert b"".join(store.raw(source.handle)) == text.encode()
+        assert 0 < source.indexed_bytes <= len(text)
+        assert all(hit.last_line <= source.lines for hit in store.search("word end start x", P))
+
+
+def test_a_megabyte_on_one_line_is_found_and_cited_as_that_line(tmp_path):
+    words = [f"w{n}" for n in range(150_000)]
+    words[140_000] = "rhinoceros"
+    with Store(tmp_path) as store:
+        store.add(NewSource("x", "execute", "p", "s"), "first\n" + " ".join(words) + "\nlast\n")
+        (hit,) = store.search("rhinoceros", P)
+        assert (hit.first_line, hit.last_line, hit.partial, len(hit.text) < 1_000) == (2, 2, True, True)
+
+
+def test_an_interrupted_add_leaves_no_draft(tmp_path, monkeypatch):
+    with Store(tmp_path) as store:
+        monkeypatch.setattr(store, "_insert", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            store.add(NewSource("x", "execute", "p", "s"), "text")
+    assert os.listdir(tmp_path / "captures") == []
