@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import queue
 import select
 import struct
 import termios
@@ -40,7 +41,7 @@ class _Stream:
         self.read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):  # beyond the user's allowance of large pipes a small one does
             fcntl.fcntl(self.write_fd, _F_SETPIPE_SZ, _PIPE_BYTES)
-        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._file = _new_file(path)
         self._sink = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
     def move(self) -> bool:
@@ -63,6 +64,19 @@ class _Stream:
         """Bytes in the pipe."""
         return int(struct.unpack("i", fcntl.ioctl(self.read_fd, termios.FIONREAD, b"\0" * 4))[0])
 
+    def drain(self) -> None:
+        """Pass on everything that is in the pipe now."""
+        while self.waiting() and self.move():
+            pass
+
+    def cut(self, path: Path) -> StreamCapture:
+        """What has flowed into the file so far; from now on it flows into another one."""
+        done = StreamCapture(self.path, self.total, self.kept)
+        os.close(self._file)
+        self.path, self.total, self.kept, self.trouble = path, 0, 0, ""
+        self._file = _new_file(path)
+        return done
+
     def close_writer(self) -> None:
         if self.write_fd >= 0:
             os.close(self.write_fd)
@@ -74,8 +88,15 @@ class _Stream:
             os.close(fd)
 
 
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
 class ItemCapture:
-    """Both streams of one item. `streams` go to the item; `finish` gives the captured files."""
+    """Both streams of one item. `streams` go to the item; `finish` gives the captured files.
+
+    A kernel that runs many scripts has one capture, which is `cut` after each of them.
+    """
 
     def __init__(self, folder: Path, name: str, cap: int) -> None:
         """Files `name`.out and `name`.err are made in `folder`; `cap` is in bytes, for each of them."""
@@ -84,6 +105,8 @@ class ItemCapture:
         self._out = _Stream(folder / f"{name}.out", cap)
         self._err = _Stream(folder / f"{name}.err", cap)
         self._stop_r, self._stop_w = os.pipe2(os.O_CLOEXEC)
+        self._cut_to: Path | None = None
+        self._cuts: queue.SimpleQueue[tuple[StreamCapture, StreamCapture]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._pump, daemon=True, name="sandboxmcp-capture")
         self._thread.start()
         self._finished = False
@@ -115,6 +138,16 @@ class ItemCapture:
             await asyncio.get_running_loop().run_in_executor(None, self._stop)
         return tuple(StreamCapture(one.path, one.total, one.kept) for one in (self._out, self._err))  # type: ignore[return-value]
 
+    async def cut(self, stem: Path) -> tuple[StreamCapture, StreamCapture]:
+        """What was captured since the last cut; what comes later goes to files whose names begin with `stem`."""
+        with anyio.CancelScope(shield=True):
+            return await asyncio.get_running_loop().run_in_executor(None, self._cut, stem)
+
+    def _cut(self, stem: Path) -> tuple[StreamCapture, StreamCapture]:
+        self._cut_to = self.stem = stem
+        os.write(self._stop_w, b"c")
+        return self._cuts.get()
+
     def discard(self) -> None:
         """Stop, and remove the files."""
         self._stop()
@@ -141,10 +174,14 @@ class ItemCapture:
         while True:
             ready = [fd for fd, _ in poll.poll()]
             if self._stop_r in ready:
-                break
+                for one in streams.values():
+                    one.drain()
+                if os.read(self._stop_r, 1) == b"x":
+                    return
+                stem = self._cut_to or self.stem
+                out = self._out.cut(stem.with_name(f"{stem.name}.out"))
+                self._cuts.put((out, self._err.cut(stem.with_name(f"{stem.name}.err"))))
+                continue
             for fd in ready:
                 if not streams[fd].move():
                     poll.unregister(fd)
-        for one in streams.values():
-            while one.waiting() and one.move():
-                pass

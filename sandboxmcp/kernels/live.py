@@ -69,8 +69,8 @@ class LiveKernel:
         """A kernel of others': its output comes as messages."""
 
     @classmethod
-    async def start(cls, place: KernelPlace, stem: Path, kernel_name: str) -> LiveKernel:
-        """A kernel ready to execute. Its streams go to files whose names begin with `stem`.
+    async def start(cls, place: KernelPlace, stem: Path, kernel_name: str, mode: str = "script") -> LiveKernel:
+        """A kernel ready to execute: one `script`, or a `session` of many. Its streams go to files that begin with `stem`.
 
         Raises:
             UsageError: there is no kernel of this name, or it is not allowed.
@@ -83,6 +83,7 @@ class LiveKernel:
         )
         capture = ItemCapture(stem.parent, stem.name, place.cap)
         manager.launcher, manager.socket_folder, manager.streams = place.launcher, place.sockets, capture.streams
+        manager.mode = mode
         try:
             await manager.start_kernel()
             item = manager.provisioner.item if isinstance(manager.provisioner, BwrapProvisioner) else None

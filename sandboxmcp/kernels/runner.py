@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import zmq.asyncio
 
 from sandboxmcp.core.errors import UsageError
@@ -139,7 +140,8 @@ class RunSession:
         except TimeoutError:
             status = "timeout"
         except asyncio.CancelledError:
-            outcome = await self._end(running, watched, "cancelled", time.monotonic() - started)
+            with anyio.CancelScope(shield=True):
+                outcome = await self._end(running, watched, "cancelled", time.monotonic() - started)
             if on_partial is not None:
                 on_partial(outcome)
             raise

@@ -67,7 +67,7 @@ def end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
     if code is None:
         return "killed", None, "the sandbox ended under it; a script may have killed its launcher"
     if code == -signal.SIGKILL:
-        return "killed", None, "killed by SIGKILL: by another script of this sandbox, or for memory"
+        return "killed", None, "killed by SIGKILL: by itself, by another script of this sandbox, or for memory"
     if code < 0:
         with contextlib.suppress(ValueError):
             return "failed", 128 - code, f"ended by {signal.Signals(-code).name}"
