@@ -111,20 +111,25 @@ def _example(checks: Checks, table: Mapping[str, Any], place: Place) -> Example:
 
 
 def _shape(checks: Checks, table: Mapping[str, Any], place: Place) -> Shape:
-    optional = {"words", "flags", "values", "operand", "least", "most", "adds", "results", "streams"}
+    optional = {"words", "flags", "values", "operands", "least", "most", "adds", "results", "streams", "requires", "input_line"}
     checks.keys(table, place, required={"name"}, optional=optional)
-    streams = checks.names(table, "streams", place)
-    for pattern in (*streams, *([table["operand"]] if "operand" in table else [])):
+    streams, operands = checks.names(table, "streams", place), checks.names(table, "operands", place)
+    line = checks.text(table, "input_line", place, "")
+    for pattern in (*streams, *operands, line):
         _check_pattern(checks, pattern, place)
+    if checks.number(table, "most", place) and not operands:
+        raise checks.fail(place, "a shape with operands wants their forms", "Add operands.")
     return Shape(
         name=checks.text(table, "name", place),
         words=checks.names(table, "words", place),
         options=_options(checks, table, place),
-        operand=checks.text(table, "operand", place, ""),
+        operands=operands,
         least=checks.number(table, "least", place),
         most=checks.number(table, "most", place),
         adds=checks.names(table, "adds", place),
         results=checks.switch(table, "results", place),
+        requires=checks.names(table, "requires", place),
+        input_line=line,
         streams=streams,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import select
 import shutil
@@ -81,6 +82,8 @@ class ProgramRun:
                 content = file.read(_MOST_INPUT + 1) or b""
             if len(content) > _MOST_INPUT:
                 raise Refusal(f"cannot read {path[:200]}: it has more than {_MOST_INPUT:,} bytes")
+            if problem := _input_problem(content, order.input_line):
+                raise Refusal(f"cannot pass {path[:200]} on: {problem}")
             found[inside] = content
         return found
 
@@ -213,6 +216,14 @@ def _listener(control: socket.socket) -> socket.socket:
             os.close(fd)
         raise Refusal("its box did not start", _NO_CONNECTION)
     return socket.socket(fileno=fds[0])
+
+
+def _input_problem(content: bytes, pattern: str) -> str:
+    """What is wrong with a file of the script's; empty when every line is of the form that its shape allows."""
+    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+        if not re.fullmatch(pattern, line):
+            return f"line {number} is not of a form that is allowed: {line[:80]!r}"
+    return ""
 
 
 def _write_all(fd: int, data: bytes) -> int:

@@ -31,14 +31,18 @@ class Shape:
     words: tuple[str, ...]
     options: OptionTable
     """`taken` holds FLAG, FILE, FOLDER, or a regular expression for the whole value."""
-    operand: str = ""
-    """A regular expression for each operand; empty: there are none."""
+    operands: tuple[str, ...] = ()
+    """A regular expression for each operand, the last one for all that follow."""
     least: int = 0
     most: int = 0
     adds: tuple[str, ...] = ()
     """Words that follow the fixed ones; `{results}` is the folder in the box that is unpacked."""
     results: bool = False
     """It leaves files; without a FOLDER option they go to the working folder."""
+    requires: tuple[str, ...] = ()
+    """Options, by canonical name, without which it is not this shape."""
+    input_line: str = ""
+    """A regular expression for every line of its FILE values."""
     streams: tuple[str, ...] = ()
     """Not empty: its stdin is the script's, of which these regular expressions allow the first lines, up to the last of them."""
 
@@ -55,6 +59,7 @@ class ProgramOrder:
     results: str | None = None
     """The folder that the results are unpacked in."""
     streams: tuple[str, ...] = ()
+    input_line: str = ""
 
 
 def begins(shape: Shape, argv: Sequence[str]) -> bool:
@@ -70,8 +75,10 @@ def read_shape(shape: Shape, argv: Sequence[str]) -> ProgramOrder:
     options, operands = read_options(shape.options, argv[len(shape.words) :])
     if not shape.least <= len(operands) <= shape.most:
         raise Refusal(f"{' '.join(shape.words)} wants {_span(shape.least, shape.most)} arguments here, not {len(operands)}")
-    for operand in operands:
-        _check("the argument", operand, shape.operand)
+    for at, operand in enumerate(operands):
+        _check("the argument", operand, shape.operands[min(at, len(shape.operands) - 1)])
+    if lacking := [name for name in shape.requires if name not in dict(options)]:
+        raise Refusal(f"{' '.join(shape.words)} wants {lacking[0]} here")
     words: list[str] = []
     inputs: dict[str, str] = {}
     results = "." if shape.results else None
@@ -89,7 +96,7 @@ def read_shape(shape: Shape, argv: Sequence[str]) -> ProgramOrder:
             _check(f"option {name}", value, rule)
             words += [name, value]
     adds = [word.replace("{results}", RESULTS) for word in shape.adds]
-    return ProgramOrder(shape.name, (*shape.words, *adds, *words, *operands), inputs, results, shape.streams)
+    return ProgramOrder(shape.name, (*shape.words, *adds, *words, *operands), inputs, results, shape.streams, shape.input_line)
 
 
 def _check(what: str, value: str, pattern: str) -> None:
