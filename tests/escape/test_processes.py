@@ -91,9 +91,11 @@ def test_a_child_that_keeps_stdout_open_does_not_keep_the_item(inside, mark):
 def test_a_script_that_kills_everything_it_can_reach_ends_its_own_sandbox_only(make_inside, mark):
     own = make_inside()
     with subprocess.Popen(["sleep", mark]) as bystander:
-        ran = own.run("kill -KILL -1; sleep 30", "shell", timeout_s=15)
-        assert (ran.outcome.status, bystander.poll(), own.run("print('again')").stdout) == ("killed", None, b"again\n")
-        bystander.kill()
+        try:
+            ran = own.run("kill -KILL -1; sleep 30", "shell", timeout_s=15)
+            assert (ran.outcome.status, bystander.poll(), own.run("print('again')").stdout) == ("killed", None, b"again\n")
+        finally:
+            bystander.kill()
 
 
 def test_a_signal_to_all_reaches_the_host_from_outside_and_the_sandbox_alone_from_inside(attempt):
