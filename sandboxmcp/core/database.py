@@ -30,6 +30,8 @@ Migration = Callable[["sqlite_utils.Database"], None]
 _BUSY_S = 60.0
 """How long a writer waits for another process: indexing the largest capture holds the write lock for about 20 s."""
 _RETRY_S = 0.01
+_JOURNAL_BYTES = 64 << 20
+"""What the write-ahead log may keep of the disk after a large transaction."""
 
 
 @functools.cache
@@ -58,6 +60,10 @@ def has_trigrams(module: ModuleType) -> bool:
         except module.Error:
             return False
     return True
+
+
+class Busy(StoreError):
+    """Somebody else is writing, and the caller did not want to wait."""
 
 
 class Database:
@@ -91,13 +97,16 @@ class Database:
                     connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, patient: bool = True) -> Iterator[Connection]:
         """A connection inside a write transaction: committed at the end, undone by any exception.
 
-        Waits for other threads without bound and for other processes up to a minute.
+        Patient: waits for other threads without bound and for other processes up to a minute. Else it does not wait.
+
+        Raises:
+            Busy: impatient, and another thread or process is writing.
         """
-        with self._explained(), self._writer, self._lent() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with self._explained(), self._alone(patient), self._lent() as connection:
+            self._begin(connection, patient)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -105,6 +114,29 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def _alone(self, patient: bool) -> Iterator[None]:
+        if not self._writer.acquire(blocking=patient):
+            raise Busy(f"Another thread is writing to {self.path}")
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+    def _begin(self, connection: Connection, patient: bool) -> None:
+        if patient:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except self._sqlite.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            raise Busy(f"Another process is writing to {self.path}") from None
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1000)}")
 
     def close(self) -> None:
         """Closes the idle connections; those on loan close when they come back."""
@@ -132,6 +164,7 @@ class Database:
         connection: Connection = self._sqlite.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         return connection
 
     def _create_file(self) -> None:

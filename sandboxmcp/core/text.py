@@ -55,6 +55,11 @@ def neutral(text: str) -> str:
     return _UNSAFE.sub(_harmless, text)
 
 
+def storable(text: str) -> str:
+    """A text that UTF-8 can hold: file names that are not UTF-8 carry surrogates, which become their escapes (`\\udcff`)."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def clean_label(label: str) -> str:
     """A label on one line of at most 200 characters; what is longer ends in an ellipsis."""
     line = " ".join(neutral(label).split())

@@ -53,11 +53,7 @@ class Captures:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._sweep()
-        except OSError as error:
-            raise _unwritable(folder, error) from None
+        prepare_folder(folder, ".draft-*")
 
     def write(self, pieces: Iterable[bytes]) -> Draft:
         """The content compressed and flushed to disk; memory is one block, whatever the size.
@@ -91,6 +87,7 @@ class Captures:
             final.parent.mkdir(mode=0o700, exist_ok=True)
             draft.path.rename(final)
             _flush_folder(final.parent)
+            _flush_folder(self._folder)
         except OSError as error:
             raise _unwritable(self._folder, error) from None
 
@@ -127,12 +124,6 @@ class Captures:
                 yield Capture(file)
         except (OSError, zstandard.ZstdError, struct.error) as error:
             raise StoreError(f"The capture {path} cannot be read: {error}", "Forget its source and capture it again.") from error
-
-    def _sweep(self) -> None:
-        for path in self._folder.glob(".draft-*"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _STALE_S:
-                    path.unlink()
 
 
 class Capture:
@@ -219,6 +210,21 @@ class Capture:
         self._file.seek(offsets[number])
         end = offsets[number + 1] if number + 1 < self._count else self._end - self._count * _ENTRY.size - _FRAME.size
         return self._inflate.decompress(self._file.read(end - offsets[number]), max_output_size=self._block)
+
+
+def prepare_folder(folder: Path, temporary: str) -> None:
+    """Makes a private folder, and takes out the temporary files (a glob) that dead processes left there a week ago.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in folder.glob(temporary):
+            if path.is_file() and time.time() - path.stat().st_mtime > _STALE_S:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
 
 
 def _compress(pieces: Iterable[bytes], file: BinaryIO) -> tuple[str, int, int]:

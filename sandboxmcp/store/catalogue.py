@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import ContentKind, NewSource, Scope, Source
+from sandboxmcp.core.text import storable
 from sandboxmcp.store.captures import Draft
 from sandboxmcp.store.indexer import Indexed
 from sandboxmcp.store.scope import conditions
@@ -89,7 +90,7 @@ def get(connection: Connection, handle: str, project: str | None) -> Source:
     """
     row = connection.execute(
         f"SELECT {_FIELDS} FROM sources WHERE handle = ? AND (?2 IS NULL OR project = ?2)",  # noqa: S608
-        (handle, project),
+        (storable(handle), None if project is None else storable(project)),
     ).fetchone()
     if row is None:
         raise UsageError(f"There is no source {handle[:40]!r}", _near(connection, handle, project))
@@ -166,7 +167,7 @@ def _new_handle(connection: Connection) -> str:
 def _near(connection: Connection, handle: str, project: str | None) -> str:
     rows = connection.execute(
         "SELECT handle FROM sources WHERE (?1 IS NULL OR project = ?1) ORDER BY id DESC LIMIT 5000",
-        (project,),
+        (None if project is None else storable(project),),
     )
     near = difflib.get_close_matches(handle.lower()[:40], [name for (name,) in rows], _NEAR_HANDLES)
     meant = f"Did you mean {', '.join(near)}? " if near else ""

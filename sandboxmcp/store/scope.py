@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.model import Scope
+from sandboxmcp.core.text import storable
 from sandboxmcp.store.query import match_any
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ def conditions(scope: Scope) -> tuple[str, list[Any]]:
         value = getattr(scope, column)
         if value is not None:
             tests.append(f"{column} = ?")
-            values.append(value)
+            values.append(storable(value))
     if scope.handles:
         tests.append(f"handle IN ({','.join('?' * len(scope.handles))})")
-        values += scope.handles
+        values += map(storable, scope.handles)
     if scope.source is not None:
         tests.append("label LIKE ? ESCAPE '\\'")
-        values.append("%" + scope.source.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%")
+        values.append("%" + storable(scope.source).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%")
     return " AND ".join(tests), values
 
 

@@ -8,20 +8,19 @@ data_dir/incoming/            raw stream files on their way in
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
-from sandboxmcp.core.text import clean_label, shown
+from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
-from sandboxmcp.store.captures import Capture, Captures, Draft
+from sandboxmcp.store.captures import Capture, Captures, Draft, prepare_folder
 from sandboxmcp.store.content import Content
+from sandboxmcp.store.counters import Counters, Usage
 from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, unindex
 from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
@@ -42,16 +41,6 @@ _ANSWERING_HITS = 20
 _SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": spell_json}
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one tool took in and gave back over the store's life."""
-
-    tool: str
-    calls: int
-    bytes_captured: int
-    bytes_returned: int
-
-
 class Store:
     """One user's store. Shared by threads; other processes may have the same folder open."""
 
@@ -67,14 +56,10 @@ class Store:
         self._captures = Captures(data_dir / "captures")
         self.captures_dir = data_dir / "incoming"
         """Private folder, on the same file system, for raw stream files before they are added."""
-        try:
-            self.captures_dir.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{self.captures_dir} cannot be made: {error.strerror}", "Make its parent writable.") from None
+        prepare_folder(self.captures_dir, "*")
         self._stems = Stemmer()
         self._pieces = Pieces()
-        self._hits: Counter[str] = Counter()
-        self._counting = threading.Lock()
+        self._counters = Counters(self._database)
 
     def __enter__(self) -> Store:
         return self
@@ -84,7 +69,7 @@ class Store:
 
     def close(self) -> None:
         with contextlib.suppress(StoreError):
-            self._write_hits()
+            self._counters.write(patient=True)
         self._database.close()
         self._stems.close()
 
@@ -103,6 +88,7 @@ class Store:
         """
         given = Content(content)
         label = clean_label(new.label) or new.origin
+        new = _storable(new)
         if new.origin in ("file", "text") and (known := self._known(new, label, given.digest())) is not None:
             given.finish(consume)
             return known
@@ -124,8 +110,7 @@ class Store:
         """
         with self._database.reading() as connection:
             hits = search(connection, self._stems, query, scope, sort, limit)
-        with self._counting:
-            self._hits.update({hit.handle for hit in hits[:_ANSWERING_HITS]})
+        self._counters.add_hits({hit.handle for hit in hits[:_ANSWERING_HITS]})
         return hits
 
     def get(self, handle: str, *, project: str | None = None) -> Source:
@@ -139,9 +124,8 @@ class Store:
 
     def sources(self, scope: Scope, *, limit: int = 100, offset: int = 0) -> list[Source]:
         """The sources in scope, newest first; versions of files that a newer one replaced are left out."""
-        self._write_hits()
         with self._database.reading() as connection:
-            return catalogue.listed(connection, scope, limit, offset)
+            return self._counters.with_hits(catalogue.listed(connection, scope, limit, offset))
 
     def read_lines(self, handle: str, first: int, last: int, *, line_bytes: int | None = None) -> list[str]:
         """Shown text of the lines `first` to `last` (1-based, inclusive) as far as they exist.
@@ -210,22 +194,12 @@ class Store:
             return catalogue.terms(connection, [handles] if isinstance(handles, str) else list(handles), limit)
 
     def add_usage(self, tool: str, *, captured: int = 0, returned: int = 0, calls: int = 1) -> None:
-        """Counts a call of a tool, in bytes."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT(tool) DO UPDATE SET calls = calls + excluded.calls,"
-                " bytes_captured = bytes_captured + excluded.bytes_captured,"
-                " bytes_returned = bytes_returned + excluded.bytes_returned",
-                (tool, calls, captured, returned),
-            )
+        """Counts a call of a tool, in bytes. Never waits."""
+        self._counters.add_usage(Usage(tool, calls, captured, returned))
 
     def usage(self) -> list[Usage]:
         """What every tool captured and returned, by name."""
-        with self._database.reading() as connection:
-            return [
-                Usage(*row)
-                for row in connection.execute("SELECT tool, calls, bytes_captured, bytes_returned FROM usage ORDER BY tool")
-            ]
+        return self._counters.usage()
 
     def _known(self, new: NewSource, label: str, digest: str) -> Source | None:
         with self._database.reading() as connection:
@@ -254,13 +228,14 @@ class Store:
         return handle
 
     def _indexed_parts(self, capture: Capture) -> list[tuple[int, int]]:
-        """Byte ranges to index: all of it, or head and tail cut at line ends where there are any."""
-        if capture.size <= self._index_head + self._index_tail:
+        """Byte ranges to index: all of it, or head and tail, cut at line ends unless a line would cost half of them."""
+        head, tail = self._index_head, self._index_tail
+        if capture.size <= head + tail:
             return [(0, capture.size)]
-        stop = capture.offset_of(capture.line_at(self._index_head)) or self._index_head
-        begin = capture.size - self._index_tail
-        start = capture.offset_of(capture.line_at(begin - 1) + 1) if begin else 0
-        return [(0, stop), (begin if start >= capture.size else start, capture.size)]
+        begin = capture.size - tail
+        stop = capture.offset_of(capture.line_at(head))
+        start = capture.offset_of(capture.line_at(begin - 1) + 1)
+        return [(0, stop if stop * 2 > head else head), (start if start < begin + tail // 2 else begin, capture.size)]
 
     @contextlib.contextmanager
     def _open(self, handle: str) -> Iterator[Capture]:
@@ -277,11 +252,13 @@ class Store:
                 if connection.execute("SELECT 1 FROM sources WHERE digest = ?", (digest,)).fetchone() is None:
                     self._captures.delete(digest)
 
-    def _write_hits(self) -> None:
-        with self._counting:
-            hits, self._hits = self._hits, Counter()
-        if hits:
-            with self._database.writing() as connection:
-                connection.executemany(
-                    "UPDATE sources SET hits = hits + ? WHERE handle = ?", [(count, handle) for handle, count in hits.items()]
-                )
+
+def _storable(new: NewSource) -> NewSource:
+    return replace(
+        new,
+        project=storable(new.project),
+        session=storable(new.session),
+        batch=None if new.batch is None else storable(new.batch),
+        path=None if new.path is None else storable(new.path),
+        mime=storable(new.mime),
+    )

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from sandboxmcp.core import database as module
-from sandboxmcp.core.database import Database, has_trigrams, sqlite_with_trigrams
+from sandboxmcp.core.database import Busy, Database, has_trigrams, sqlite_with_trigrams
 from sandboxmcp.core.errors import StoreError
 
 
@@ -164,3 +164,15 @@ class _WithoutFullText:
 
     def close(self) -> None:
         pass
+
+
+def test_the_impatient_do_not_wait_for_a_thread_or_a_process(tmp_path):
+    database, other_process = Database(tmp_path / "x.db", [_table]), sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    with database.writing(), pytest.raises(Busy, match="Another thread"), database.writing(patient=False):
+        pass
+    other_process.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Busy, match="Another process"), database.writing(patient=False):
+        pass
+    other_process.execute("ROLLBACK")
+    with database.writing(patient=False) as connection:
+        connection.execute("INSERT INTO things(name) VALUES ('a')")

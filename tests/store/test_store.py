@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
 import threading
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
-from sandboxmcp.store.store import Store, Usage
+from sandboxmcp.store.counters import Usage
+from sandboxmcp.store.store import Store
 
 P = Scope("p")
 
@@ -262,6 +264,28 @@ def test_usage_adds_up_per_tool(store):
     store.add_usage("ctx_search", returned=5)
     store.add_usage("ctx_execute", captured=100, returned=20)
     assert store.usage() == [Usage("ctx_execute", 1, 100, 20), Usage("ctx_search", 2, 0, 15)]
+
+
+def test_counting_never_waits_for_another_writer_and_loses_nothing(store, add, tmp_path):
+    source = add("popular")
+    other = sqlite3.connect(tmp_path / "data" / "sandboxmcp.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.add_usage("ctx_search", returned=7)
+    store.search("popular", P)
+    assert (store.usage(), store.sources(P)[0].hits) == ([Usage("ctx_search", 1, 0, 7)], 1)
+    other.execute("ROLLBACK")
+    store.close()
+    with Store(tmp_path / "data") as again:
+        assert (again.usage(), again.get(source.handle).hits) == ([Usage("ctx_search", 1, 0, 7)], 1)
+
+
+def test_names_that_are_not_utf8_are_storable(store, add):
+    source = add("x", label="a\udcff", path="/a\udcff", project="/p\udcff", origin="file")
+    assert (source.label, source.path) == ("a\ufffd", "/a\\udcff")
+    assert [hit.handle for hit in store.search("x", Scope("/p\udcff"))] == [source.handle]
+    assert add("x", label="a\udcff", path="/a\udcff", project="/p\udcff", origin="file").unchanged
+    with pytest.raises(UsageError):
+        store.get("\udcff")
 
 
 def test_a_file_is_consumed_only_when_asked(store, add, tmp_path):

@@ -1,0 +1,88 @@
+"""Counts that must never make a caller wait: kept in memory, written whenever the store is free, at the latest when it closes.
+
+Another process may hold the write lock for as long as it indexes a large capture; a search does not wait for that to count
+itself. A killed process loses the counts since its last write, nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sandboxmcp.core.database import Busy, Database
+from sandboxmcp.core.model import Source
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one tool took in and gave back over the store's life."""
+
+    tool: str
+    calls: int
+    bytes_captured: int
+    bytes_returned: int
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.tool,
+            self.calls + other.calls,
+            self.bytes_captured + other.bytes_captured,
+            self.bytes_returned + other.bytes_returned,
+        )
+
+
+class Counters:
+    """The hits of sources and the usage of tools."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._hits: Counter[str] = Counter()
+        self._usage: dict[str, Usage] = {}
+
+    def add_hits(self, handles: Iterable[str]) -> None:
+        with self._lock:
+            self._hits.update(handles)
+
+    def add_usage(self, usage: Usage) -> None:
+        with self._lock:
+            self._usage[usage.tool] = self._usage.get(usage.tool, Usage(usage.tool, 0, 0, 0)) + usage
+        with contextlib.suppress(Busy):
+            self.write(patient=False)
+
+    def with_hits(self, sources: Iterable[Source]) -> list[Source]:
+        """The sources with the hits that are not written yet."""
+        with self._lock:
+            return [replace(source, hits=source.hits + self._hits[source.handle]) for source in sources]
+
+    def usage(self) -> list[Usage]:
+        """Written or not, by tool."""
+        with self._lock, self._database.reading() as connection:
+            total = dict(self._usage)
+            for row in connection.execute("SELECT tool, calls, bytes_captured, bytes_returned FROM usage"):
+                total[row[0]] = Usage(*row) + total.get(row[0], Usage(row[0], 0, 0, 0))
+        return sorted(total.values(), key=lambda usage: usage.tool)
+
+    def write(self, *, patient: bool) -> None:
+        """Writes what is counted. Impatient: raises Busy at once when another writes."""
+        with self._database.writing(patient=patient) as connection, self._lock:
+            self._write(connection)
+            self._hits.clear()
+            self._usage.clear()
+
+    def _write(self, connection: Connection) -> None:
+        connection.executemany(
+            "UPDATE sources SET hits = hits + ? WHERE handle = ?", [(n, handle) for handle, n in self._hits.items()]
+        )
+        connection.executemany(
+            "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT(tool) DO UPDATE SET calls = calls + excluded.calls,"
+            " bytes_captured = bytes_captured + excluded.bytes_captured, bytes_returned = bytes_returned + excluded.bytes_returned",
+            [(one.tool, one.calls, one.bytes_captured, one.bytes_returned) for one in self._usage.values()],
+        )
