@@ -140,8 +140,10 @@ class ItemCapture:
 
     async def cut(self, stem: Path) -> tuple[StreamCapture, StreamCapture]:
         """What was captured since the last cut; what comes later goes to files whose names begin with `stem`."""
+        cutting = asyncio.get_running_loop().run_in_executor(None, self._cut, stem)
         with anyio.CancelScope(shield=True):
-            return await asyncio.get_running_loop().run_in_executor(None, self._cut, stem)
+            await asyncio.wait({cutting})
+        return cutting.result()
 
     def _cut(self, stem: Path) -> tuple[StreamCapture, StreamCapture]:
         self._cut_to = self.stem = stem

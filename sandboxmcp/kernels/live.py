@@ -157,6 +157,21 @@ class LiveKernel:
         reply.status = str(content.get("status", "error"))
         reply.name, reply.value = str(content.get("ename", "")), str(content.get("evalue", ""))
 
+    async def answers(self, timeout_s: float) -> bool:
+        """Whether the kernel answers a question within a time: false while it is busy."""
+        return await self.evaluate("1", timeout_s) is not None
+
+    async def evaluate(self, expression: str, timeout_s: float = 2.0) -> str | None:
+        """The text of an expression's value, asked for without a trace; None when no answer comes in time."""
+        message_id = self._client.execute("", silent=True, store_history=False, user_expressions={"it": expression})
+        try:
+            async with asyncio.timeout(timeout_s):
+                content = await self._answer(message_id)
+        except TimeoutError:
+            return None
+        found = content.get("user_expressions", {}).get("it", {})
+        return str(found.get("data", {}).get("text/plain", ""))
+
     async def _answer(self, message_id: str) -> dict[str, Any]:
         while True:
             with contextlib.suppress(*_BROKEN):  # a forged or broken message is no answer

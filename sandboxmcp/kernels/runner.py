@@ -24,9 +24,10 @@ from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.connection import SocketFolder
-from sandboxmcp.kernels.launcher import Launcher
-from sandboxmcp.kernels.live import KernelPlace
+from sandboxmcp.kernels.launcher import Item, Launcher
+from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
+from sandboxmcp.kernels.named import CancelledRun, NamedKernels
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.running import Running
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
@@ -94,6 +95,7 @@ class RunSession:
         self._allowed: tuple[str, ...] = settings["kernelspecs"]
         place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings["kernel_start_s"])
         self._pool = KernelPool(place, captures)
+        self.named = NamedKernels(place, captures)
         self._scripts = script_languages()
         self._tidying: set[asyncio.Task[None]] = set()
         self._running = 0
@@ -130,7 +132,7 @@ class RunSession:
 
     async def _run(self, script: Script, on_partial: OnPartial | None) -> Outcome:
         running = await self._begin(script)
-        watched = self._watch(running)
+        watched = self._watch(running.item, sends=running.kernel is not None)
         self._running += 1
         started = time.monotonic()
         status: Status | None = None
@@ -147,6 +149,36 @@ class RunSession:
             raise
         return await self._end(running, watched, status, time.monotonic() - started)
 
+    async def run_in(self, name: str, script: Script, on_partial: OnPartial | None = None) -> Outcome:
+        """The same in the kernel of that name, whose variables live on; it is started on first use.
+
+        Raises:
+            UsageError: the name or the language cannot be used for a kernel that stays.
+            KernelError: the kernel does not start.
+        """
+        languages = sorted({*kernel_languages(), *self._allowed})
+        if script.language not in languages:
+            fix = f"Leave `kernel` out, or use one of: {', '.join(languages)}."
+            raise UsageError(f"{script.language[:60]!r} keeps no state between calls", fix)
+        try:
+            outcome = await self.named.run(name, script, self._watch_named)
+        except CancelledRun as cancelled:
+            if on_partial is not None:
+                on_partial(cancelled.outcome)
+            raise
+        return await self._swept(outcome)
+
+    def _watch_named(self, kernel: LiveKernel) -> Callable[[], str]:
+        watched = self._watch(kernel.item, sends=True)
+        self._running += 1
+
+        def finish() -> str:
+            self._running -= 1
+            self._watchdog.finish(watched)
+            return watched.breach
+
+        return finish
+
     async def _begin(self, script: Script) -> Running:
         if script.language in self._scripts:
             return await self._begin_process(script)
@@ -159,13 +191,13 @@ class RunSession:
         kernel = await self._pool.lease()
         return Running(script, kernel.item, kernel.capture, kernel)
 
-    def _watch(self, running: Running) -> Watched:
+    def _watch(self, item: Item, *, sends: bool) -> Watched:
         loop = asyncio.get_running_loop()
 
         def kill() -> None:
-            loop.call_soon_threadsafe(running.item.kill)
+            loop.call_soon_threadsafe(item.kill)
 
-        return self._watchdog.begin(running.item.pid, kill, sends=running.kernel is not None)
+        return self._watchdog.begin(item.pid, kill, sends=sends)
 
     async def _end(self, running: Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
         """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
@@ -174,15 +206,18 @@ class RunSession:
         finally:
             self._running -= 1
             self._watchdog.finish(watched)
-        outcome = self._explained(outcome, watched)
-        if moved := await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep):
-            outcome = replace(outcome, reason="; ".join(filter(None, (outcome.reason, *moved))))
+        outcome = await self._swept(self._explained(outcome, watched))
         if running.kernel is not None:
             tidying = asyncio.ensure_future(running.kernel.forget())
             self._tidying.add(tidying)
             tidying.add_done_callback(self._tidying.discard)
             self._pool.replenish()
         return outcome
+
+    async def _swept(self, outcome: Outcome) -> Outcome:
+        """The same, after protected paths that appeared meanwhile were moved aside."""
+        moved = await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep)
+        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *moved)))) if moved else outcome
 
     def _explained(self, outcome: Outcome, watched: Watched) -> Outcome:
         """The same with the limit that ended it, or that it probably met."""
@@ -217,6 +252,7 @@ class RunSession:
         """End the sandbox; scripts that still run end as killed."""
         self._watchdog.stop()
         await self._pool.close()
+        await self.named.close()
         await self._launcher.close()
         await asyncio.gather(*self._tidying, return_exceptions=True)
         self._sockets.remove()

@@ -1,0 +1,240 @@
+"""Kernels that stay: their variables live on between calls, and each call has its own output, time limit and end.
+
+A call that takes too long or is cancelled is interrupted, not killed, so that the variables survive; only a kernel that does not
+heed the interrupt is ended. One call runs at a time in a kernel; others wait their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.kernels.displayed import Displayed
+from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
+from sandboxmcp.kernels.running import end_of
+from sandboxmcp.kernels.specs import PREFIX
+from sandboxmcp.sandbox.usage import host_pid, memory_of, tree
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MOST = 16
+"""Named kernels of one session; each holds its variables in memory."""
+_HEED_S = 3.0
+"""How long a kernel may take to heed an interrupt before it is ended."""
+_COUNT_VARIABLES = "len([n for n in get_ipython().user_ns if n not in get_ipython().user_ns_hidden])"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelState:
+    """What `list` shows of one named kernel."""
+
+    name: str
+    language: str
+    busy: bool
+    calls: int
+    age_s: float
+    idle_s: float
+    memory: int
+    """Bytes."""
+    variables: int | None
+    """None while it is busy, or where the language does not tell."""
+
+
+@dataclass(slots=True)
+class _Named:
+    name: str
+    language: str
+    live: LiveKernel
+    started: float = field(default_factory=time.monotonic)
+    used: float = field(default_factory=time.monotonic)
+    calls: int = 0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class NamedKernels:
+    """The named kernels of one sandbox. `notices` collects what a later call should be told, such as a kernel that was ended."""
+
+    def __init__(self, place: KernelPlace, captures: Path) -> None:
+        self._place = place
+        self._captures = captures
+        self._kernels: dict[str, _Named] = {}
+        self._starting = asyncio.Lock()
+
+    async def run(self, name: str, script: Script, watch: Callable[[LiveKernel], Callable[[], str]]) -> Outcome:
+        """Run a script in the kernel of that name, which is started on first use.
+
+        `watch` begins to watch the item and returns what ends that and says which limit was breached, if any.
+
+        Raises:
+            UsageError: the name cannot be one, there are too many kernels, or it runs another language.
+            KernelError: the kernel does not start.
+        """
+        kernel = await self._get(name, script.language)
+        async with kernel.turn:
+            finish = watch(kernel.live)
+            started = time.monotonic()
+            stem = self._captures / secrets.token_hex(8)
+            displayed = Displayed(kernel.live.capture.stem)
+            reply = Reply(displayed=displayed)
+            status = await self._execute(kernel, script, reply)
+            cancelled = status == "cancelled"
+            with anyio.CancelScope(shield=True):
+                out, err = await kernel.live.capture.cut(stem)
+            breach = finish()
+            kernel.used, kernel.calls = time.monotonic(), kernel.calls + 1
+            outcome = _outcome(script, status, reply, kernel, time.monotonic() - started, breach)
+            if kernel.live.item.ended.done():
+                await self._forget(kernel)
+        outcome = Outcome(
+            script, outcome.status, outcome.exit_code, outcome.wall_s, out, err, tuple(displayed.artifacts), outcome.reason
+        )
+        if cancelled:
+            raise CancelledRun(outcome)
+        return outcome
+
+    async def _execute(self, kernel: _Named, script: Script, reply: Reply) -> Status | None:
+        try:
+            async with asyncio.timeout(script.timeout_s):
+                await kernel.live.execute(script.code, reply)
+        except TimeoutError:
+            await self._calm(kernel)
+            return "timeout"
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._calm(kernel)
+            return "cancelled"
+        return None
+
+    async def _calm(self, kernel: _Named) -> None:
+        """Interrupt until the kernel answers again; end it when it does not."""
+        for _ in range(2):
+            kernel.live.item.signal(signal.SIGINT)
+            if await kernel.live.answers(_HEED_S / 2):
+                return
+        await kernel.live.item.killed()
+
+    async def _get(self, name: str, language: str) -> _Named:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{name[:40]!r} cannot be a kernel's name", "Use up to 64 letters, digits, dots, dashes and underscores."
+            )
+        async with self._starting:
+            kernel = self._kernels.get(name)
+            if kernel is not None and kernel.live.item.ended.done():
+                await self._forget(kernel)
+                kernel = None
+            if kernel is None:
+                kernel = await self._start(name, language)
+        if kernel.language != language:
+            raise UsageError(f"the kernel {name!r} runs {kernel.language}, not {language}", "Use another name, or stop it first.")
+        return kernel
+
+    async def _start(self, name: str, language: str) -> _Named:
+        if len(self._kernels) >= _MOST:
+            raise UsageError(f"there are {_MOST} named kernels already", "Stop one of them first.")
+        spec = language if language in self._place.allowed else PREFIX + language
+        live = await LiveKernel.start(self._place, self._captures / secrets.token_hex(8), spec, "session")
+        kernel = self._kernels[name] = _Named(name, language, live)
+        return kernel
+
+    def known(self) -> tuple[str, ...]:
+        """The names, oldest first."""
+        return tuple(self._kernels)
+
+    async def states(self, init_pid: int) -> list[KernelState]:
+        """What each kernel is and has; `init_pid` is the host's number of the sandbox's first process."""
+        now = time.monotonic()
+        found = []
+        for kernel in list(self._kernels.values()):
+            busy = kernel.turn.locked()
+            variables = None if busy else await kernel.live.evaluate(_COUNT_VARIABLES)
+            pid = host_pid(init_pid, kernel.live.item.pid)
+            memory = sum(memory_of(process.pid) for process in tree(pid)) if pid else 0
+            count = int(variables) if variables is not None and variables.isdigit() else None
+            age, idle = now - kernel.started, now - kernel.used
+            found.append(KernelState(kernel.name, kernel.language, busy, kernel.calls, age, idle, memory, count))
+        return found
+
+    def interrupt(self, name: str) -> None:
+        """Interrupt what a kernel runs, also inside C code: the signal comes from outside.
+
+        Raises:
+            UsageError: there is no such kernel.
+        """
+        self._named(name).live.item.signal(signal.SIGINT)
+
+    async def stop(self, name: str) -> None:
+        """End a kernel with all it started; its variables are gone.
+
+        Raises:
+            UsageError: there is no such kernel.
+        """
+        await self._forget(self._named(name))
+
+    async def restart(self, name: str) -> None:
+        """End a kernel and start it anew, empty.
+
+        Raises:
+            UsageError: there is no such kernel.
+        """
+        kernel = self._named(name)
+        await self._forget(kernel)
+        async with self._starting:
+            await self._start(name, kernel.language)
+
+    async def reap(self, idle_s: float) -> list[str]:
+        """End the kernels that nobody has used for so long. Returns their names."""
+        now = time.monotonic()
+        idle = [one for one in self._kernels.values() if not one.turn.locked() and now - one.used > idle_s]
+        for kernel in idle:
+            await self._forget(kernel)
+        return [kernel.name for kernel in idle]
+
+    def _named(self, name: str) -> _Named:
+        if name not in self._kernels:
+            known = ", ".join(self._kernels) or "none"
+            raise UsageError(
+                f"there is no kernel {name[:40]!r}", f"Running kernels: {known}. A first call with this name starts it."
+            )
+        return self._kernels[name]
+
+    async def _forget(self, kernel: _Named) -> None:
+        self._kernels.pop(kernel.name, None)
+        await kernel.live.forget()
+        kernel.live.capture.discard()
+
+    async def close(self) -> None:
+        for kernel in list(self._kernels.values()):
+            await self._forget(kernel)
+
+
+class CancelledRun(asyncio.CancelledError):
+    """A cancelled call, with what it had printed."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+def _outcome(script: Script, status: Status | None, reply: Reply, kernel: _Named, wall_s: float, breach: str) -> Outcome:
+    """Status, exit code and reason; the captures are filled in by the caller."""
+    item = kernel.live.item
+    lost = f"; the kernel {kernel.name} ended, its variables are gone" if item.ended.done() else ""
+    if breach:
+        return Outcome(script, "killed", None, wall_s, reason=f"killed: {breach}{lost}")
+    if status == "timeout":
+        kept = lost or f"; it was interrupted, the variables of {kernel.name} are kept"
+        return Outcome(script, status, None, wall_s, reason=f"timed out after {script.timeout_s:g} s{kept}")
+    if status is not None:
+        return Outcome(script, status, None, wall_s, reason=lost.removeprefix("; "))
+    ended, exit_code, reason = end_of(reply, item.ended.result() if item.ended.done() else None)
+    return Outcome(script, ended, exit_code, wall_s, reason=(reason + lost).removeprefix("; "))
