@@ -47,17 +47,18 @@ class Ran:
 class Inside:
     """A runner on an event loop of its own thread, so that plain test functions can run scripts in the sandbox."""
 
-    def __init__(self, settings: Settings, captures: Path) -> None:
+    def __init__(self, settings: Settings, captures: Path, broker: Any = None) -> None:
         from sandboxmcp.kernels.runner import Runner
 
         self.settings = settings
+        self.broker = broker
         self.workspace = settings.workspace
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
         async def build() -> Runner:
-            return Runner(settings, captures)
+            return Runner(settings, captures, broker)
 
         self.runner = self.wait(build())
 
@@ -80,6 +81,8 @@ class Inside:
 
     def close(self) -> None:
         self.wait(self.runner.close())
+        if self.broker is not None:
+            self.broker.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -95,11 +98,12 @@ def make_inside(sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """Makes sandboxed runners, each with a workspace of its own; keyword arguments are settings (`limits__output=…`)."""
     made: list[Inside] = []
 
-    def make(**flags: Any) -> Inside:
+    def make(make_broker: Callable[[Settings], Any] | None = None, **flags: Any) -> Inside:
         workspace = tmp_path_factory.mktemp("workspace")
         names = {name.replace("__", "."): value for name, value in flags.items()}
         settings = load_settings(flags={"workspace": str(workspace), **names}, environ={"HOME": str(workspace)})
-        made.append(Inside(settings, tmp_path_factory.mktemp("captures")))
+        broker = make_broker(settings) if make_broker is not None else None
+        made.append(Inside(settings, tmp_path_factory.mktemp("captures"), broker))
         return made[-1]
 
     yield make

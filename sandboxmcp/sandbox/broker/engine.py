@@ -31,7 +31,8 @@ _PIECE = 1 << 20
 _MOST_STDERR = 256 << 10
 _GRACE_S = 5.0
 _PROXY_FAILED, _NO_HOST, _NO_CONNECTION, _TOO_BIG, _TOO_SLOW = 97, 6, 7, 63, 28
-_LIMITS = "ulimit -c 0 -t 3600 -n 256 -v 4194304; ulimit -p 64 2>/dev/null || ulimit -u 64"
+_LIMITS = "ulimit -c 0; ulimit -t 3600; ulimit -n 256; ulimit -v 4194304; ulimit -p 64 2>/dev/null || ulimit -u 64"
+"""One option a call, and `-p` before `-u`: dash knows no other way."""
 _RUN = f'{_LIMITS}; exec "$@"'
 _RUN_WITH_HEADERS = f'mark=$1; shift; {_LIMITS}; "$@"; code=$?; printf "%s" "$mark" >&2; cat /tmp/headers >&2; exit $code'
 
@@ -95,7 +96,7 @@ class Engine:
         """
         mark = f"\x1e{secrets.token_hex(8)}\x1e"
         with self._box.door() as (place, listener):
-            relay = Relay(listener, socks5, self._gate, self._domains)
+            relay = Relay(listener, socks5, self._gate, self._domains, family=order.family)
             try:
                 fetched = self._run(shim, order, download, output, limits, place, mark)
             finally:

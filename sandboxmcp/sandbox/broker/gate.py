@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sandboxmcp.sandbox.broker.addresses import Address, AddressRules
 from sandboxmcp.sandbox.broker.budget import Budget
+from sandboxmcp.sandbox.broker.order import Family
 
 _CONNECT_S = 20.0
 Resolver = Callable[[str, int], Sequence[str]]
@@ -48,8 +49,12 @@ class Gate:
         self.budget = budget
         self._resolver = resolver
 
-    def connect(self, host: str, port: int, domains: tuple[str, ...] = (), timeout_s: float = _CONNECT_S) -> socket.socket:
+    def connect(
+        self, host: str, port: int, domains: tuple[str, ...] = (), family: Family = "any", timeout_s: float = _CONNECT_S
+    ) -> socket.socket:
         """A connected TCP socket, in blocking mode. `domains`: what one program may reach, beside the rules.
+
+        Every answer is judged, also those that `family` leaves out.
 
         Raises:
             Refused: by its name, or by any of its addresses.
@@ -62,7 +67,8 @@ class Gate:
         answers = self._resolved(host, port)
         if why := self.rules.judge_addresses(host, answers, own=own_addresses(answers)):
             raise Refused(f"{host}: {why}")
-        return _first_that_answers(host, port, answers, time.monotonic() + timeout_s)
+        wanted = [one for one in answers if family == "any" or (":" in one) == (family == "ipv6")]
+        return _first_that_answers(host, port, wanted, time.monotonic() + timeout_s)
 
     def _resolved(self, host: str, port: int) -> Sequence[str]:
         try:
@@ -75,7 +81,7 @@ class Gate:
 
 
 def _first_that_answers(host: str, port: int, answers: Sequence[str], deadline: float) -> socket.socket:
-    why = "nobody answers"
+    why = "it has no address of this kind"
     for address in answers:
         one = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
         try:

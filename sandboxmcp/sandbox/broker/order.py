@@ -9,6 +9,7 @@ Kind = Literal["file", "null", "stream"]
 """What a standard stream of the shim is: a regular file, /dev/null, or anything that is read as it comes."""
 Existing = Literal["replace", "number", "skip"]
 """What to do when the output is there already: write over it, take `NAME.1`, or leave it and fetch nothing."""
+Family = Literal["any", "ipv4", "ipv6"]
 
 STDOUT = "-"
 NOWHERE = "/dev/null"
@@ -63,6 +64,8 @@ class FetchOrder:
     """An HTTP error writes no body."""
     remove_on_error: bool = False
     schemes: tuple[str, ...] = ("http", "https")
+    family: Family = "any"
+    """Which addresses of a name are connected to. The relay sees to it: curl's own `-4` fails on a proxy without an address."""
     retries: Retries = field(default_factory=Retries)
     shape: str = ""
     """For the log: the options that were given, without their values."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from sandboxmcp.sandbox.broker.options import OptionTable, read_options
-from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Download, FetchOrder, Kind, Refusal, Retries
+from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Download, Family, FetchOrder, Kind, Refusal, Retries
 from sandboxmcp.sandbox.broker.treatments import Draft, treat
 from sandboxmcp.sandbox.broker.urls import checked_url, file_name_of
 
@@ -59,6 +59,7 @@ def read_curl(table: OptionTable, argv: Sequence[str], methods: tuple[str, ...],
         fail="fail" in draft.flags,
         remove_on_error="remove" in draft.flags,
         schemes=draft.schemes,
+        family=_family(draft),
         retries=Retries(
             int(draft.numbers.get("retries", 0)),
             draft.numbers.get("retry-delay"),
@@ -96,6 +97,7 @@ def read_wget(table: OptionTable, argv: Sequence[str], methods: tuple[str, ...],
         head=draft.method == "HEAD",
         fail=True,
         schemes=draft.schemes,
+        family=_family(draft),
         retries=Retries(max(0, int(draft.numbers.get("tries", 20)) - 1) if "tries" in draft.numbers else 2, 1.0),
         shape=_shape(options),
     )
@@ -189,6 +191,10 @@ def _check_headers_to(draft: Draft, urls: list[str]) -> None:
 
 def _bytes(draft: Draft) -> int | None:
     return int(draft.numbers["bytes"]) if "bytes" in draft.numbers else None
+
+
+def _family(draft: Draft) -> Family:
+    return "ipv4" if "ipv4" in draft.flags else "ipv6" if "ipv6" in draft.flags else "any"
 
 
 def _shape(options: list[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from sandboxmcp.sandbox.broker.gate import Gate, Refused, Unreachable
 from sandboxmcp.sandbox.broker.greetings import Garbled, Greeting, Target
+from sandboxmcp.sandbox.broker.order import Family
 
 _PIECE = 256 << 10
 _GREETING_S = 30.0
@@ -26,12 +27,14 @@ class Relay:
         gate: Gate,
         domains: tuple[str, ...] = (),
         most_bytes: int | None = None,
+        family: Family = "any",
     ) -> None:
         self._listener = listener
         self._greeting = greeting
         self._gate = gate
         self._domains = domains
         self._most_bytes = most_bytes
+        self._family: Family = family
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._room = threading.Semaphore(_MOST_CONNECTIONS)
@@ -99,7 +102,7 @@ class Relay:
     def _connected(self, client: socket.socket, target: Target) -> socket.socket | None:
         self.hosts.append(f"{target.host[:255]}:{target.port}")
         try:
-            return self._gate.connect(target.host, target.port, self._domains)
+            return self._gate.connect(target.host, target.port, self._domains, self._family)
         except Refused as refused:
             self.refusals.append(str(refused))
             client.sendall(target.refused)
