@@ -36,6 +36,11 @@ class Result:
     """Of the rules or the budget; empty when the request was let out, whatever became of it."""
 
 
+def exit_code(program: str, code: int) -> int:
+    """An exit code of curl's as the program's own."""
+    return _OF_WGET.get(code, code if code <= 2 else 1) if program == "wget" else code
+
+
 class Fetching:
     """One order under way."""
 
@@ -71,8 +76,7 @@ class Fetching:
             for output in outputs:
                 result.written += output.written
                 output.close()
-        if self._program == "wget" and result.code:
-            result.code = _OF_WGET.get(result.code, 1)
+        result.code = exit_code(self._program, result.code)
         return result
 
     def _one(self, order: FetchOrder, download: Download, output: Output, headers: Output | None) -> None:

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from sandboxmcp.sandbox.broker.engine import Engine
-from sandboxmcp.sandbox.broker.fetching import Fetching, Result
+from sandboxmcp.sandbox.broker.fetching import Fetching, Result, exit_code
 from sandboxmcp.sandbox.broker.frames import Broken, Shim, TooLong
 from sandboxmcp.sandbox.broker.order import Refusal
 from sandboxmcp.sandbox.broker.programs import Brokered, read_fetch, read_program
@@ -129,7 +129,9 @@ class _Request:
             result.err = f"{self._name}: (sandbox) {result.refusal}\n"
             return result
         except Refusal as refusal:
-            result = Result(code=refusal.code, err=f"{self._name}: (sandbox) {refusal}\n", refusal=str(refusal))
+            result = Result(
+                code=exit_code(self._name, refusal.code), err=f"{self._name}: (sandbox) {refusal}\n", refusal=str(refusal)
+            )
         except Broken:
             self._log(Result(code=-1, refusal=""), started, "the shim ended first")
             raise
