@@ -172,11 +172,32 @@ class LiveKernel:
         found = content.get("user_expressions", {}).get("it", {})
         return str(found.get("data", {}).get("text/plain", ""))
 
-    async def _answer(self, message_id: str) -> dict[str, Any]:
+    async def complete(self, code: str, cursor: int, timeout_s: float) -> dict[str, Any]:
+        """What could stand at the cursor, as in a complete_reply of the messaging protocol; empty when no answer comes in time."""
+        return await self._asked(self._client.complete(code, cursor), "complete_reply", timeout_s)
+
+    async def inspect(self, code: str, cursor: int, detail: int, timeout_s: float) -> dict[str, Any]:
+        """What the kernel knows of the name at the cursor, as in an inspect_reply; `detail` 1 asks for its source too."""
+        return await self._asked(self._client.inspect(code, cursor, detail), "inspect_reply", timeout_s)
+
+    async def _asked(self, message_id: str, kind: str, timeout_s: float) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._answer(message_id, kind)
+        except TimeoutError:
+            return {}
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What a connection file of this kernel holds."""
+        info = self._manager.get_connection_info()
+        return {**info, "key": self._manager.session.key.decode(), "kernel_name": self._manager.kernel_name}
+
+    async def _answer(self, message_id: str, kind: str = "execute_reply") -> dict[str, Any]:
         while True:
             with contextlib.suppress(*_BROKEN):  # a forged or broken message is no answer
                 message = await self._client.get_shell_msg()
-                if message["parent_header"].get("msg_id") == message_id and message["header"]["msg_type"] == "execute_reply":
+                if message["parent_header"].get("msg_id") == message_id and message["header"]["msg_type"] == kind:
                     return dict(message["content"])
 
     async def _outputs(self, message_id: str, reply: Reply) -> None:

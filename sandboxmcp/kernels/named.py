@@ -11,9 +11,11 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -21,6 +23,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
+from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import end_of
 from sandboxmcp.kernels.specs import PREFIX
 from sandboxmcp.sandbox.usage import host_pid, memory_of, tree
@@ -63,24 +66,33 @@ class _Named:
 class NamedKernels:
     """The named kernels of one sandbox. `notices` collects what a later call should be told, such as a kernel that was ended."""
 
-    def __init__(self, place: KernelPlace, captures: Path) -> None:
+    def __init__(self, place: KernelPlace, captures: Path, registry: Registry | None = None) -> None:
         self._place = place
+        self._registry = registry
         self._captures = captures
         self._kernels: dict[str, _Named] = {}
         self._starting = asyncio.Lock()
 
-    async def run(self, name: str, script: Script, watch: Callable[[LiveKernel], Callable[[], str]]) -> Outcome:
+    async def run(
+        self,
+        name: str,
+        script: Script,
+        watch: Callable[[LiveKernel], Callable[[], str]],
+        on_begin: Callable[[Path], None] | None = None,
+    ) -> Outcome:
         """Run a script in the kernel of that name, which is started on first use.
 
-        `watch` begins to watch the item and returns what ends that and says which limit was breached, if any.
+        `watch` begins to watch the item and returns what ends that and says which limit was breached, if any. `on_begin` is
+        called when the script's turn has come, with what the names of its stream files begin with.
 
         Raises:
             UsageError: the name cannot be one, there are too many kernels, or it runs another language.
             KernelError: the kernel does not start.
         """
-        kernel = await self._get(name, script.language)
-        async with kernel.turn:
+        async with self._turn(name, script.language) as kernel:
             finish = watch(kernel.live)
+            if on_begin is not None:
+                on_begin(kernel.live.capture.stem)
             started = time.monotonic()
             stem = self._captures / secrets.token_hex(8)
             displayed = Displayed(kernel.live.capture.stem)
@@ -122,6 +134,16 @@ class NamedKernels:
                 return
         await kernel.live.item.killed()
 
+    @asynccontextmanager
+    async def _turn(self, name: str, language: str) -> AsyncIterator[_Named]:
+        """The kernel, ours alone for a while. One that ended while we waited for it is started anew."""
+        while True:
+            kernel = await self._get(name, language)
+            async with kernel.turn:
+                if self._kernels.get(name) is kernel:
+                    yield kernel
+                    return
+
     async def _get(self, name: str, language: str) -> _Named:
         if not _NAME.fullmatch(name):
             raise UsageError(
@@ -144,7 +166,41 @@ class NamedKernels:
         spec = language if language in self._place.allowed else PREFIX + language
         live = await LiveKernel.start(self._place, self._captures / secrets.token_hex(8), spec, "session")
         kernel = self._kernels[name] = _Named(name, language, live)
+        if self._registry is not None:
+            self._registry.add(name, language, live.connection)
         return kernel
+
+    async def open(self, name: str, language: str) -> None:
+        """Start the kernel of that name unless it runs. Raises as `run` does."""
+        await self._get(name, language)
+
+    def alive(self, name: str) -> bool:
+        """Whether a kernel of that name runs."""
+        return name in self._kernels and not self._kernels[name].live.item.ended.done()
+
+    async def complete(self, name: str, code: str, cursor: int, timeout_s: float = 2.0) -> dict[str, Any]:
+        """A complete_reply's content for the cursor's place in the code; empty while the kernel is busy.
+
+        Raises:
+            UsageError: there is no such kernel.
+        """
+        kernel = self._named(name)
+        if kernel.turn.locked():
+            return {}
+        async with kernel.turn:  # two that wait on one client's socket would take each other's answers
+            return await kernel.live.complete(code, cursor, timeout_s)
+
+    async def inspect(self, name: str, code: str, cursor: int, detail: int = 0, timeout_s: float = 5.0) -> dict[str, Any]:
+        """An inspect_reply's content for the name at the cursor; empty while the kernel is busy.
+
+        Raises:
+            UsageError: there is no such kernel.
+        """
+        kernel = self._named(name)
+        if kernel.turn.locked():
+            return {}
+        async with kernel.turn:
+            return await kernel.live.inspect(code, cursor, detail, timeout_s)
 
     def known(self) -> tuple[str, ...]:
         """The names, oldest first."""
@@ -156,13 +212,17 @@ class NamedKernels:
         found = []
         for kernel in list(self._kernels.values()):
             busy = kernel.turn.locked()
-            variables = None if busy else await kernel.live.evaluate(_COUNT_VARIABLES)
+            variables = None if busy else await self._variables(kernel)
             pid = host_pid(init_pid, kernel.live.item.pid)
             memory = sum(memory_of(process.pid) for process in tree(pid)) if pid else 0
             count = int(variables) if variables is not None and variables.isdigit() else None
             age, idle = now - kernel.started, now - kernel.used
             found.append(KernelState(kernel.name, kernel.language, busy, kernel.calls, age, idle, memory, count))
         return found
+
+    async def _variables(self, kernel: _Named) -> str | None:
+        async with kernel.turn:  # two that wait on one client's socket would take each other's answers
+            return await kernel.live.evaluate(_COUNT_VARIABLES)
 
     def interrupt(self, name: str) -> None:
         """Interrupt what a kernel runs, also inside C code: the signal comes from outside.
@@ -209,6 +269,8 @@ class NamedKernels:
 
     async def _forget(self, kernel: _Named) -> None:
         self._kernels.pop(kernel.name, None)
+        if self._registry is not None:
+            self._registry.remove(kernel.name)
         await kernel.live.forget()
         kernel.live.capture.discard()
 

@@ -29,6 +29,7 @@ from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
 from sandboxmcp.kernels.named import CancelledRun, NamedKernels
 from sandboxmcp.kernels.pool import KernelPool
+from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Running
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
 from sandboxmcp.sandbox.broker.session import Broker
@@ -38,18 +39,22 @@ from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 _MOST_AT_ONCE = 8
 """Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""
 OnPartial = Callable[[Outcome], None]
+OnBegin = Callable[[Path], None]
+"""Called when a script begins, with what the names of its stream files begin with: `.out` and `.err` grow while it runs."""
 
 
 class Runner:
     """Owns the sandbox of a session. Use from one event loop; `close` leaves nothing running."""
 
-    def __init__(self, settings: Settings, captures: Path, broker: Broker | None = None) -> None:
+    def __init__(self, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None) -> None:
         """`captures` is an existing private folder; the files of an Outcome appear there and are the caller's.
 
         `broker`, the caller's too, lets programs out that the policy packs allow; without one there is no network at all.
+        `registry` tells other processes of the named kernels; without one they are nobody else's business.
         """
         self._settings = settings
         self._broker = broker
+        self._registry = registry
         self._captures = captures
         self._scripts = script_languages()
         self._lock = asyncio.Lock()
@@ -72,7 +77,7 @@ class Runner:
                 if self._session is not None:
                     await self._session.close()
                     self._session = None
-                self._session = await RunSession.start(self._settings, self._captures, self._broker)
+                self._session = await RunSession.start(self._settings, self._captures, self._broker, self._registry)
         yield self._session
 
     async def close(self) -> None:
@@ -86,7 +91,7 @@ class Runner:
 class RunSession:
     """One running sandbox, able to run any number of scripts at once."""
 
-    def __init__(self, settings: Settings, captures: Path, launcher: Launcher) -> None:
+    def __init__(self, settings: Settings, captures: Path, launcher: Launcher, registry: Registry | None = None) -> None:
         self._captures = captures
         self._cap: int = settings["limits.output"]
         self._launcher = launcher
@@ -95,7 +100,7 @@ class RunSession:
         self._allowed: tuple[str, ...] = settings["kernelspecs"]
         place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings["kernel_start_s"])
         self._pool = KernelPool(place, captures)
-        self.named = NamedKernels(place, captures)
+        self.named = NamedKernels(place, captures, registry)
         self._scripts = script_languages()
         self._tidying: set[asyncio.Task[None]] = set()
         self._running = 0
@@ -109,15 +114,17 @@ class RunSession:
         )
 
     @classmethod
-    async def start(cls, settings: Settings, captures: Path, broker: Broker | None = None) -> RunSession:
-        return cls(settings, captures, await Launcher.start(settings, broker))
+    async def start(
+        cls, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None
+    ) -> RunSession:
+        return cls(settings, captures, await Launcher.start(settings, broker), registry)
 
     @property
     def usable(self) -> bool:
         """False when the sandbox has ended, or must be replaced because the host has changed protected paths since."""
         return self._launcher.alive and not (self._running == 0 and self._launcher.protection.outdated)
 
-    async def run(self, script: Script, on_partial: OnPartial | None = None) -> Outcome:
+    async def run(self, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None) -> Outcome:
         """Run one script to its end, at most `script.timeout_s` seconds.
 
         Cancelled, it kills the item with everything it started, passes what was captured to `on_partial`, and lets the
@@ -128,10 +135,12 @@ class RunSession:
             KernelError: the sandbox or the kernel died before the script began.
         """
         async with self._turns:
-            return await self._run(script, on_partial)
+            return await self._run(script, on_partial, on_begin)
 
-    async def _run(self, script: Script, on_partial: OnPartial | None) -> Outcome:
+    async def _run(self, script: Script, on_partial: OnPartial | None, on_begin: OnBegin | None) -> Outcome:
         running = await self._begin(script)
+        if on_begin is not None:
+            on_begin(running.stem)
         watched = self._watch(running.item, sends=running.kernel is not None)
         self._running += 1
         started = time.monotonic()
@@ -149,7 +158,9 @@ class RunSession:
             raise
         return await self._end(running, watched, status, time.monotonic() - started)
 
-    async def run_in(self, name: str, script: Script, on_partial: OnPartial | None = None) -> Outcome:
+    async def run_in(
+        self, name: str, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None
+    ) -> Outcome:
         """The same in the kernel of that name, whose variables live on; it is started on first use.
 
         Raises:
@@ -161,7 +172,7 @@ class RunSession:
             fix = f"Leave `kernel` out, or use one of: {', '.join(languages)}."
             raise UsageError(f"{script.language[:60]!r} keeps no state between calls", fix)
         try:
-            outcome = await self.named.run(name, script, self._watch_named)
+            outcome = await self.named.run(name, script, self._watch_named, on_begin)
         except CancelledRun as cancelled:
             if on_partial is not None:
                 on_partial(cancelled.outcome)

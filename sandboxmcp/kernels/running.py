@@ -23,6 +23,7 @@ class Running:
         self.kernel = kernel
         self._displayed = Displayed(capture.stem)
         self._reply = Reply(displayed=self._displayed)
+        self.stem = capture.stem
 
     async def finished(self) -> None:
         """Wait until the script has ended by itself."""
