@@ -6,12 +6,17 @@ from collections import deque
 from dataclasses import replace
 
 from sandboxmcp.policy.facts import Embedded, Fact, Sink, Unknown
+from sandboxmcp.policy.lexemes import LEXED
 from sandboxmcp.policy.programs import Knowledge
 
 _MOST_PIECES = 1_000
 """Pieces of code inside one code that are looked into."""
 _MOST_LAYERS = 12
-LANGUAGES = {"bash": "shell", "sh": "shell", "py": "python", "python3": "python", "ipython": "python"}
+LANGUAGES = {
+    "bash": "shell", "sh": "shell", "zsh": "shell", "py": "python", "python3": "python", "ipython": "python", "js": "javascript",
+    "node": "javascript", "ts": "typescript", "rb": "ruby", "golang": "go", "rs": "rust", "pl": "perl", "R": "r", "ex": "elixir",
+    "exs": "elixir", "c#": "csharp", "cs": "csharp", "pwsh": "powershell", "ps1": "powershell",
+}  # fmt: skip
 """Other names of languages."""
 
 
@@ -51,4 +56,12 @@ def _by_language(language: str, code: str, stdout: Sink, stderr: Sink, knowledge
         from sandboxmcp.policy.python import python_facts
 
         return python_facts(code, knowledge)
+    if language == "powershell":
+        from sandboxmcp.policy.powershell import powershell_facts
+
+        return powershell_facts(code, knowledge, stdout, stderr)
+    if language in LEXED:
+        from sandboxmcp.policy.foreign import foreign_facts
+
+        return foreign_facts(code, language, knowledge)
     return (Unknown(1, f"{language} code, which is not analysed"),)

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from sandboxmcp.policy.effects import leading
 from sandboxmcp.policy.facts import HOLE, Command, Embedded, Fact, Import, Unknown, Word, filled, joined
 from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_CONVERSION = re.compile(r"%[-+ #0-9.]*[a-zA-Z]")
 _MOST_LAYERS = 32
+_MOST_ADDED = 1_000
 
 
 def expand_command(command: Command, knowledge: Knowledge) -> Iterator[Fact]:
@@ -64,22 +67,37 @@ def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterat
             operands.pop(0)
         inner = operands[program.skip :]
         adds = program.adds_unless is not None and not reading.has(program.adds_unless)
-        yield [*inner, Word(HOLE, command.line)] if inner and adds else inner
+        yield [*inner, *_added(command)] if inner and adds else inner
+    roots = leading(command.args) if program.starts else []
     start: int | None = None
     for at, word in enumerate(command.args if program.starts else ()):
         if start is None and word.text in program.starts:
             start = at + 1
         elif start is not None and word.text in {";", "+"}:
-            yield command.args[start:at]
+            yield _found_filled_in(command.args[start:at], roots)
             start = None
     if start is not None:
-        yield command.args[start:]
+        yield _found_filled_in(command.args[start:], roots)
+
+
+def _added(command: Command) -> list[Word]:
+    """What xargs adds: the words of its input where they are spelled out."""
+    if command.stdin is None or HOLE in command.stdin.text:
+        return [Word(HOLE, command.line)]
+    return [Word(text, command.stdin.line) for text in command.stdin.text.split()[:_MOST_ADDED]]
+
+
+def _found_filled_in(words: Sequence[Word], roots: Sequence[Word]) -> list[Word]:
+    """`{}` of find, as the folders that are searched: what holds for them holds for what is found there."""
+    return [filled for word in words for filled in (roots if word.text == "{}" else [word])]
 
 
 def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
     if program.then == "code":
         yield from _embedded(reading.operands[program.skip :], program.language or "shell", command)
-    yield from (Import(word.line, word.text) for word in reading.values(program.module) if word.known)
+    language = program.language or "python"
+    named = [word for word in reading.values(program.module) if word.known]
+    yield from (Import(word.line, word.text.split("=")[0].replace("::", "."), language) for word in named)
     if program.language is None:
         return
     if reading.has(program.code):
@@ -116,5 +134,21 @@ def printed_by(command: Command, knowledge: Knowledge) -> Word | None:
         return None
     reading = read_command_line(program, command.args)
     if program.prints and reading.operands:
-        return Word(joined(reading.operands).replace("\\n", "\n"), reading.operands[0].line)
+        return Word(_formatted(command, reading.operands).replace("\\n", "\n"), reading.operands[0].line)
     return command.stdin if program.passes and not reading.operands else None
+
+
+def _formatted(command: Command, operands: Sequence[Word]) -> str:
+    """The operands as echo prints them, or as printf fills them into the first."""
+    if command.name != "printf" or "%" not in operands[0].text:
+        return joined(operands)
+    values = iter([word.text for word in operands[1:]])
+    return _CONVERSION.sub(lambda _: next(values, ""), operands[0].text)
+
+
+def aliases_of(command: Command) -> dict[str, str]:
+    """What `alias a=b` defines. Many shells expand none in a script; that an agent's does cannot be excluded."""
+    if command.name != "alias":
+        return {}
+    pairs = [word.text.partition("=") for word in command.args]
+    return {name: text for name, equals, text in pairs if equals and text and not text.split()[0].startswith(name)}

@@ -1,130 +1,92 @@
-"""The judge: packs in, and for every piece of code one verdict that says who spoke, where, why and what to do instead."""
+"""From the names of packs to an engine: packs are found, checked, and their examples judged before any of them is in force."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sandboxmcp.core.errors import BrokenPack
-from sandboxmcp.core.model import Setting, Verdict
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.policy.analysis import facts_of
-from sandboxmcp.policy.brokered import with_options
-from sandboxmcp.policy.facts import Call, Command, Fact, Unknown
+from sandboxmcp.policy.judge import Engine as Engine
 from sandboxmcp.policy.pack import Pack, load_pack
-from sandboxmcp.policy.programs import Function, Knowledge, Program
-from sandboxmcp.policy.rules import STRICTNESS, Example, Key, Rule, Subject, keys_of, matches, subject_of
-from sandboxmcp.sandbox.broker.programs import Brokered, in_force
-from sandboxmcp.sandbox.broker.programs import example_problem as broker_problem
+from sandboxmcp.policy.paths import Places
 
 _KNOWLEDGE = "programs"
 """The shipped pack without rules: how well-known programs read their options and what they run."""
-_MOST_UNKNOWN = 20
-_UNKNOWN_BECAUSE = "What would run cannot be told before it runs: {}."
-_UNKNOWN_INSTEAD = "Write the program and its arguments out, or run it with ctx_execute, inside the sandbox."
 
 
-class Engine:
-    """Judges code by the rules of its packs. Holds no state of what it has judged; safe to use from several threads."""
-
-    def __init__(self, packs: Sequence[Pack]) -> None:
-        self.packs = tuple(packs)
-        self.knowledge = _knowledge(self.packs)
-        self._rules: dict[Key, list[tuple[Pack, Rule]]] = {}
-        for pack in self.packs:
-            for rule in pack.rules:
-                for key in rule.keys:
-                    self._rules.setdefault(key, []).append((pack, rule))
-
-    def brokers(self) -> dict[str, Brokered]:
-        """The programs that may reach the network outside, by name, with the options that are known of them."""
-        return in_force(self._with_options(broker) for pack in self.packs for broker in pack.brokers)
-
-    def _with_options(self, broker: Brokered) -> Brokered:
-        return with_options(broker, self.knowledge.programs.get(broker.fetches))
-
-    def check_brokers(self, pack: Pack) -> None:
-        """Raises: BrokenPack when a broker of the pack disagrees with one of its examples."""
-        for at, broker in enumerate(pack.brokers):
-            for number, example in enumerate(broker.examples):
-                if problem := broker_problem(self._with_options(broker), example):
-                    raise pack.broken(
-                        ("broker", at, "example", number), f"broker {broker.program!r}: {problem}", "Mend the table or the example."
-                    )
-
-    def judge(self, code: str, language: str, setting: Setting = "kernel") -> Verdict:
-        """The strictest verdict of all rules that match anything in `code`. Pure; never raises, whatever the code is."""
-        facts = facts_of(code, language, self.knowledge)
-        unknown = [(fact.line, fact.what) for fact in facts if isinstance(fact, Unknown)]
-        found: list[tuple[int, int, Pack, Rule]] = []
-        for fact, pack, rule, match in self._matches(facts, setting):
-            if match is None:
-                unknown.append((fact.line, f"the arguments of {fact.name}" if isinstance(fact, Command | Call) else "what this is"))
-            else:
-                found.append((-STRICTNESS[rule.verdict], fact.line, pack, rule))
-        listed = _listed(unknown)
-        if not found or (setting == "host" and listed and all(rule.verdict == "allow" for *_, rule in found)):
-            return _without_rule(listed, unknown, setting)
-        _, line, pack, rule = min(found, key=lambda one: one[:2])
-        return Verdict(rule.verdict, pack.name, rule.id, line, rule.because, rule.instead, listed)
-
-    def example_problem(self, rule: Rule, example: Example) -> str:
-        """What is wrong with an example of `rule`: empty when the verdict is as it says, and by this very rule if not allow."""
-        verdict = self.judge(example.code, example.language, example.setting)
-        if verdict.action != example.verdict:
-            by = f" by {verdict.rule}" if verdict.rule else ""
-            return f"the example is {verdict.action}{by}, not {example.verdict}"
-        if example.verdict == "allow":
-            return ""
-        facts = facts_of(example.code, example.language, self.knowledge)
-        own = any(match and found is rule for _, _, found, match in self._matches(facts, example.setting))
-        return "" if own else f"the example is {verdict.action} by {verdict.rule}, but not by this rule"
-
-    def _matches(self, facts: Iterable[Fact], setting: Setting) -> Iterator[tuple[Fact, Pack, Rule, bool | None]]:
-        for fact in facts:
-            rules = {id(rule): (pack, rule) for key in keys_of(fact) for pack, rule in self._rules.get(key, ())}
-            if not rules:
-                continue
-            subject: Subject = subject_of(fact, self.knowledge)
-            for pack, rule in rules.values():
-                match = matches(rule, subject) if setting in rule.settings else False
-                if match is not False:
-                    yield fact, pack, rule, match
-
-
-def load_engine(names: Sequence[str] = ("default",), folders: Sequence[Path] = ()) -> Engine:
-    """An engine of the named packs and of those that they extend.
+def load_engine(
+    names: Sequence[str] = ("default",),
+    folders: Sequence[Path] = (),
+    *,
+    project: Path | None = None,
+    imported: Iterable[Pack] = (),
+    places: Places = Places(),  # noqa: B008 - frozen
+) -> Engine:
+    """An engine of the named packs and of those that they extend, of a project's packs, and of packs made from other files.
 
     A name is looked for as `NAME.toml` in `folders`, then among the shipped packs; a name with a slash or `.toml` is a path.
+    `project` is the folder of a project's packs, all of which count, and which may only tighten.
     Every example of every rule is judged by its pack with what that extends.
 
     Raises:
-        BrokenPack: a pack is missing, wrong, or disagrees with one of its examples; names file and line.
+        BrokenPack: a pack is missing, wrong, loosens what it may not, or disagrees with an example; names file and line.
     """
-    places = (*folders, data_folder("policies"))
+    looked_in = (*folders, data_folder("policies"))
     loaded: dict[str, Pack] = {}
     for name in (_KNOWLEDGE, *names):
-        _load(name, places, loaded)
+        _load(name, looked_in, loaded)
+    for file in project_packs(project):
+        _only_tightens(_load(str(file), looked_in, loaded))
     packs = _distinct_programs(loaded)
     for pack in packs:
-        family = Engine([loaded[name] for name in _family(pack, loaded)])
-        family.check_brokers(pack)
-        for at, rule in enumerate(pack.rules):
-            for number, example in enumerate(rule.examples):
-                if problem := family.example_problem(rule, example):
-                    raise pack.broken(
-                        ("rule", at, "example", number), f"rule {rule.id!r}: {problem}", "Mend the rule or the example."
-                    )
-    return Engine(packs)
+        check_examples(pack, Engine([loaded[name] for name in _family(pack, loaded)]))
+    return Engine([*packs, *imported], places)
 
 
-def _load(name: str, places: Sequence[Path], loaded: dict[str, Pack], asked_by: Pack | None = None) -> None:
+def project_packs(folder: Path | None) -> list[Path]:
+    """The packs of a project, by name. A link is followed as it would be when the pack is read: a loop is an error there."""
+    return sorted(folder.glob("*.toml")) if folder is not None and folder.is_dir() else []
+
+
+def check_examples(pack: Pack, family: Engine) -> None:
+    """Judge every example of the pack by its family.
+
+    Raises:
+        BrokenPack: one of them disagrees.
+    """
+    family.check_brokers(pack)
+    for at, rule in enumerate(pack.rules):
+        for number, example in enumerate(rule.examples):
+            if problem := family.example_problem(rule, example):
+                raise pack.broken(("rule", at, "example", number), f"rule {rule.id!r}: {problem}", "Mend the rule or the example.")
+
+
+def _load(name: str, places: Sequence[Path], loaded: dict[str, Pack], asked_by: Pack | None = None) -> Pack:
     if name in loaded:
-        return
+        return loaded[name]
     pack = load_pack(_file_of(name, places, asked_by))
     loaded[name] = pack
     for other in pack.extends:
         _load(other, places, loaded, pack)
+    return pack
+
+
+def _only_tightens(pack: Pack) -> None:
+    """A project is not to be trusted more than its user: it may add denials and questions, and nothing else.
+
+    What it says of programs could change how the user's rules read a command line, so that is refused with the rest.
+    """
+    fix = "A project's pack may only deny or ask; put what loosens into a pack of your own and name it in policy_packs."
+    for kind, found in (("program", pack.programs), ("function", pack.functions), ("capability", pack.capabilities)):
+        if found:
+            raise pack.broken((kind, 0), f"a project's pack describes a {kind}", fix)
+    for at, rule in enumerate(pack.rules):
+        if rule.verdict == "allow":
+            raise pack.broken(("rule", at, "verdict"), f"the project's rule {rule.id!r} allows", fix)
+    for at, broker in enumerate(pack.brokers):
+        if broker.allowed:
+            raise pack.broken(("broker", at, "verdict"), f"the project lets {broker.program!r} out", fix)
 
 
 def _file_of(name: str, places: Sequence[Path], asked_by: Pack | None) -> Path:
@@ -160,25 +122,3 @@ def _distinct_programs(loaded: dict[str, Pack]) -> tuple[Pack, ...]:
                 if owners.setdefault(name, pack) is not pack:
                     raise pack.broken(("program", at), f"the program {name!r} is described by {owners[name].name!r} already")
     return packs
-
-
-def _knowledge(packs: Sequence[Pack]) -> Knowledge:
-    programs: dict[str, Program] = {name: program for pack in packs for program in pack.programs for name in program.names}
-    functions: dict[tuple[str, str], Function] = {
-        (function.language, name): function for pack in packs for function in pack.functions for name in function.names
-    }
-    return Knowledge(programs, functions)
-
-
-def _listed(unknown: Sequence[tuple[int, str]]) -> tuple[str, ...]:
-    listed = list(dict.fromkeys(f"line {line}: {what}" for line, what in sorted(unknown)))
-    more = len(listed) - _MOST_UNKNOWN
-    return (*listed[:_MOST_UNKNOWN], f"and {more} more") if more > 0 else tuple(listed)
-
-
-def _without_rule(listed: tuple[str, ...], unknown: Sequence[tuple[int, str]], setting: Setting) -> Verdict:
-    """No rule speaks. On the host what is unknown is asked about; inside a kernel the sandbox stands."""
-    if setting == "kernel" or not listed:
-        return Verdict("allow", unknown=listed)
-    line = min(unknown)[0]
-    return Verdict("ask", line=line, because=_UNKNOWN_BECAUSE.format(listed[0]), instead=_UNKNOWN_INSTEAD, unknown=listed)

@@ -14,6 +14,7 @@ SPREAD = "\0*"
 UNKNOWN_NAME = "__unknown__"
 """What stands for a HOLE in code that is analysed in turn."""
 
+Access = Literal["read", "write", "remove", "move"]
 Sink = Literal["stream", "file", "discard"]
 """Where output goes: a terminal, pipe or unknown place; a regular file; nowhere."""
 
@@ -44,6 +45,8 @@ class Command:
     """The text that it reads, when the code spells that out."""
     piped: bool = False
     """Reads what another command writes, and that is not spelled out."""
+    cwd: str = ""
+    """Folder that it runs in, against the one that the code starts in; HOLE where it cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,38 @@ class Call:
     lines: tuple[int, ...] = ()
     """First line of each positional argument."""
     language: str = "python"
+    receiver: object = HOLE
+    """The value that a method belongs to, where that is a literal: the path in `Path("a").write_text("")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A file that the code reads, writes, removes or moves away."""
+
+    line: int
+    path: str
+    """As written, `~` for the home folder; HOLE for what is not known."""
+    access: Access
+    cwd: str = ""
+    language: str = "shell"
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL that a command or a function is given."""
+
+    line: int
+    text: str
+    language: str = "shell"
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Something that the code is able to do, whatever it uses for it: packs say what it takes."""
+
+    line: int
+    name: str
+    language: str = "shell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +133,7 @@ class Unknown:
     what: str
 
 
-Fact = Command | Import | Call | Embedded | Unknown
+Fact = Command | Import | Call | Touch | Url | Capability | Embedded | Unknown
 
 _SCREEN = {"-", "/dev/stdout", "/dev/stderr", "/dev/tty"}
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", "/dev/pts/")

@@ -12,8 +12,9 @@ from typing import Any, get_args
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
 from sandboxmcp.policy.brokered import read_broker
-from sandboxmcp.policy.programs import Function, Program, Runs, Then
-from sandboxmcp.policy.rules import CONDITIONS, Example, Rule
+from sandboxmcp.policy.facts import Access
+from sandboxmcp.policy.programs import Function, Operands, Program, Runs, Then, TouchRule
+from sandboxmcp.policy.rules import CONDITIONS, Example, Key, Rule
 from sandboxmcp.policy.tomllines import Path as Place
 from sandboxmcp.policy.tomllines import line_of, lines_of
 from sandboxmcp.sandbox.broker.programs import Brokered
@@ -21,7 +22,9 @@ from sandboxmcp.sandbox.broker.treatments import treatment_problem
 
 _ACTIONS = get_args(Action)
 _SETTINGS = get_args(Setting)
-_KINDS = ("command", "import", "call")
+_KINDS = ("command", "import", "call", "capability")
+_TEXTS = ("path", "url")
+"""Subjects that are patterns rather than names."""
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 
 
@@ -38,6 +41,9 @@ class Pack:
     programs: tuple[Program, ...]
     functions: tuple[Function, ...]
     brokers: tuple[Brokered, ...]
+    capabilities: tuple[Rule, ...]
+    """What it takes to be able to do something: rules without a verdict, named after it."""
+    ask_is_deny: bool
     lines: Mapping[Place, int]
 
     def broken(self, place: Place, what: str, fix: str = "") -> BrokenPack:
@@ -81,9 +87,10 @@ class _Loader:
         return BrokenPack(self.file, line_of(place, self.lines), what, fix)
 
     def pack(self, table: Mapping[str, Any]) -> Pack:
-        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function", "broker"})
+        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function", "broker", "capability"})
         about = self.table(table["pack"], ("pack",))
-        self.keys(about, ("pack",), required={"name"}, optional={"version", "description", "extends"})
+        self.keys(about, ("pack",), required={"name"}, optional={"version", "description", "extends", "ask"})
+        self.among([about["ask"]] if "ask" in about else [], ("deny",), ("pack", "ask"))
         rules = tuple(self.rule(rule, place) for rule, place in self.tables(table, "rule"))
         name = self.text(about, "name", ("pack",))
         self.distinct(rules)
@@ -97,6 +104,8 @@ class _Loader:
             programs=tuple(self.program(program, place) for program, place in self.tables(table, "program")),
             functions=tuple(self.function(function, place) for function, place in self.tables(table, "function")),
             brokers=tuple(read_broker(self, broker, place, name) for broker, place in self.tables(table, "broker")),
+            capabilities=tuple(self.capability(one, place) for one, place in self.tables(table, "capability")),
+            ask_is_deny="ask" in about,
             lines=self.lines,
         )
 
@@ -112,17 +121,12 @@ class _Loader:
             table,
             place,
             required={"id", "language", "verdict", "because", "instead", "example"},
-            optional={*_KINDS, "when", "unless", "setting"},
+            optional={*_KINDS, *_TEXTS, "when", "unless", "setting"},
         )
         name = self.text(table, "id", place)
         if not _ID.fullmatch(name):
             raise self.fail((*place, "id"), f"{name!r} is no id", "Use up to 80 small letters, digits and dashes.")
         languages = self.names(table, "language", place)
-        keys = frozenset(
-            (language, kind, name) for language in languages for kind in _KINDS for name in self.names(table, kind, place)
-        )
-        if not keys or not languages:
-            raise self.fail(place, f"rule {name!r} says nothing that it is about", f"Add one of: {', '.join(_KINDS)}.")
         settings = self.names(table, "setting", place)
         self.among(settings, _SETTINGS, (*place, "setting"))
         return Rule(
@@ -130,11 +134,33 @@ class _Loader:
             verdict=self.action(table, place),
             because=self.text(table, "because", place),
             instead=self.text(table, "instead", place),
-            keys=keys,
+            keys=self.subjects(table, languages, place, f"rule {name!r}"),
+            paths=self.names(table, "path", place),
+            urls=self.names(table, "url", place),
             when=self.conditions(table, "when", place),
             unless=self.conditions(table, "unless", place),
             settings=frozenset(one for one in _SETTINGS if not settings or one in settings),
             examples=tuple(self.example(e, at, languages[0]) for e, at in self.tables(table, "example", place)),
+        )
+
+    def subjects(self, table: Mapping[str, Any], languages: Sequence[str], place: Place, title: str) -> frozenset[Key]:
+        keys = {(language, kind, name) for language in languages for kind in _KINDS for name in self.names(table, kind, place)}
+        keys |= {(language, kind, "") for language in languages for kind in _TEXTS if self.names(table, kind, place)}
+        if not keys:
+            raise self.fail(place, f"{title} says nothing that it is about", f"Add one of: {', '.join((*_KINDS, *_TEXTS))}.")
+        return frozenset(keys)
+
+    def capability(self, table: Mapping[str, Any], place: Place) -> Rule:
+        self.keys(table, place, required={"name", "language"}, optional={"command", "import", "call", "when", "unless"})
+        name = self.text(table, "name", place)
+        return Rule(
+            id=name,
+            verdict="allow",
+            because="",
+            instead="",
+            keys=self.subjects(table, self.names(table, "language", place), place, f"capability {name!r}"),
+            when=self.conditions(table, "when", place),
+            unless=self.conditions(table, "unless", place),
         )
 
     def conditions(self, table: Mapping[str, Any], key: str, place: Place) -> tuple[tuple[str, Any], ...]:
@@ -175,6 +201,7 @@ class _Loader:
                 "adds_unless",
                 "taken",
                 "refused",
+                "touch",
                 *sets,
                 *switches,
             },
@@ -195,8 +222,23 @@ class _Loader:
             adds_unless=self.known(table, "adds_unless", canonical, place) if "adds_unless" in table else None,
             taken=self.taken(table, canonical, valued, place),
             refused=self.refused(table, canonical, place),
+            touches=tuple(self.touch(one, canonical, at) for one, at in self.tables(table, "touch", place)),
             **known,  # type: ignore[arg-type]  # the names are those of the fields
             **{key: self.switch(table, key, place) for key in switches},  # type: ignore[arg-type]
+        )
+
+    def touch(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> TouchRule:
+        self.keys(table, place, required={"access"}, optional={"operands", "when", "unless", "values", "prefix"})
+        operands = self.text(table, "operands", place, "all")
+        self.among([table["access"]], get_args(Access), (*place, "access"))
+        self.among([operands], get_args(Operands), (*place, "operands"))
+        return TouchRule(
+            access=table["access"],
+            operands=operands,  # type: ignore[arg-type]  # `among` has just proved it
+            when=frozenset(canonical.get(name, name) for name in self.names(table, "when", place)),
+            unless=frozenset(canonical.get(name, name) for name in self.names(table, "unless", place)),
+            values=self.known(table, "values", canonical, place),
+            prefix=self.text(table, "prefix", place, ""),
         )
 
     def spellings(self, table: Mapping[str, Any], place: Place) -> tuple[dict[str, str], frozenset[str]]:
@@ -233,7 +275,7 @@ class _Loader:
         return frozenset(canonical[name] for name in names)
 
     def function(self, table: Mapping[str, Any], place: Place) -> Function:
-        self.keys(table, place, required={"names", "language", "runs"}, optional={"code", "argument"})
+        self.keys(table, place, required={"names", "language", "runs"}, optional={"code", "argument", "receiver"})
         runs = self.text(table, "runs", place)
         self.among([runs], get_args(Runs), (*place, "runs"))
         return Function(
@@ -242,6 +284,7 @@ class _Loader:
             runs=runs,  # type: ignore[arg-type]  # `among` has just proved it
             code=self.text(table, "code", place, "shell"),
             argument=self.number(table, "argument", place),
+            receiver=self.switch(table, "receiver", place),
         )
 
     def keys(self, table: Mapping[str, Any], place: Place, *, required: set[str], optional: set[str]) -> None:

@@ -7,10 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sandboxmcp.policy.facts import SPREAD, Word
+from sandboxmcp.policy.facts import SPREAD, Access, Word
 
 Then = Literal["command", "code"]
-Runs = Literal["code", "argv", "words", "exec", "import"]
+Runs = Literal["code", "argv", "words", "exec", "import", "line", "read", "write", "remove", "move", "open"]
+Operands = Literal["all", "first", "rest", "last", "but-last", "leading", "prefix", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class TouchRule:
+    """Which operands of a program are files that it touches, and how."""
+
+    access: Access
+    operands: Operands = "all"
+    when: frozenset[str] = frozenset()
+    """Only with one of these options or words."""
+    unless: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+    """Options whose values are such files too; with one of them the last operand is like the others."""
+    prefix: str = ""
+    """Of the words, for `operands = "prefix"`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +82,8 @@ class Program:
     """Canonical names of the options that the broker takes, with what it does; see sandbox/broker/treatments.py."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Canonical names of options that the broker refuses for a reason, with the reason."""
+    touches: tuple[TouchRule, ...] = ()
+    """What it does to files."""
 
     @property
     def permutes(self) -> bool:
@@ -75,7 +93,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of a language that runs something out of its arguments."""
+    """A function of a language that runs something out of its arguments, or touches a file."""
 
     names: tuple[str, ...]
     language: str
@@ -84,6 +102,8 @@ class Function:
     """Language of the code, for `runs = "code"`."""
     argument: int = 0
     """Position of the argument, from 0."""
+    receiver: bool = False
+    """It is a method, and what it belongs to is the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,19 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from sandboxmcp.policy.argv import command_of, expand_command
 from sandboxmcp.policy.facts import (
     HOLE,
     SPREAD,
     UNKNOWN_NAME,
     Call,
-    Command,
     Embedded,
     Fact,
     Import,
-    Reference,
-    Sink,
     Unknown,
-    Word,
-    filled,
 )
-from sandboxmcp.policy.programs import Function, Knowledge
+from sandboxmcp.policy.programs import Knowledge
 from sandboxmcp.policy.python_names import Names, spelled
+from sandboxmcp.policy.spawning import runs_of
 
 _MOST_CHARACTERS = 1 << 20
 """Code beyond this is not analysed."""
@@ -114,60 +109,10 @@ def _call(node: ast.Call, names: Names) -> Iterator[Fact]:
             tuple(SPREAD if isinstance(arg, ast.Starred) else names.value(arg) for arg in node.args),
             {keyword.arg: names.value(keyword.value) for keyword in node.keywords if keyword.arg},
             tuple(arg.lineno for arg in node.args),
+            receiver=names.value(node.func.value) if isinstance(node.func, ast.Attribute) else HOLE,
         )
         yield call
-        function = names.knowledge.functions.get(("python", call.name))
-        if function is not None:
-            yield from _runs(call, function, names.knowledge)
-
-
-def _runs(call: Call, function: Function, knowledge: Knowledge) -> Iterator[Fact]:
-    """What a function that runs something out of its arguments runs."""
-    args = call.args[function.argument :]
-    line = call.lines[function.argument] if args else call.line
-    first = args[0] if args else next((call.options[k] for k in ("args", "cmd", "command", "name") if k in call.options), HOLE)
-    if function.runs == "import":
-        known = isinstance(first, str) and HOLE not in first
-        yield Import(call.line, str(first)) if known else Unknown(call.line, f"the module that {call.name} imports")
-    elif function.runs == "code" or (function.runs == "argv" and isinstance(first, str) and _uses_shell(call)):
-        yield from _code(first, function.code, line, call)
-    else:
-        words = _words(first if function.runs == "argv" else args, line, drop_name=function.runs == "exec")
-        found = command_of(words, Command(line, "", (), _sink(call, "stdout"), _sink(call, "stderr")))
-        yield from expand_command(found, knowledge) if isinstance(found, Command) else [found] if found else []
-
-
-def _code(code: object, language: str, line: int, call: Call) -> Iterator[Fact]:
-    if not isinstance(code, str) or not code.replace(HOLE, "").strip():
-        yield Unknown(line, f"the code that {call.name} runs")
-        return
-    yield Embedded(line, language, filled(code, language), _sink(call, "stdout"), _sink(call, "stderr"))
-
-
-def _uses_shell(call: Call) -> bool:
-    return call.options.get("shell", False) not in {False, None}
-
-
-def _words(value: object, line: int, *, drop_name: bool) -> list[Word]:
-    """Words out of a list, a text, or arguments among which lists may stand; `exec` functions repeat the program's name."""
-    flat: list[object] = []
-    for part in value if isinstance(value, tuple) else (value,):
-        if isinstance(part, tuple):
-            flat += part
-        else:
-            flat.append(part)
-    if drop_name and len(flat) > 1:
-        del flat[1]
-    return [Word(part if isinstance(part, str) else HOLE, line) for part in flat]
-
-
-def _sink(call: Call, name: str) -> Sink:
-    """Where the output of a started program goes; a file object of any kind counts as a file."""
-    value = call.options.get(name)
-    meaning = value.name if isinstance(value, Reference) else ""
-    if value is None or meaning.endswith((".PIPE", ".STDOUT")):
-        return "stream"
-    return "discard" if meaning.endswith(".DEVNULL") else "file"
+        yield from runs_of(call, names.knowledge)
 
 
 def _in_order(tree: ast.AST) -> Iterator[ast.AST]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 import shlex
 from collections.abc import Iterable
@@ -10,6 +11,13 @@ from collections.abc import Iterable
 from sandboxmcp.policy.facts import HOLE, SPREAD, Reference
 from sandboxmcp.policy.programs import Knowledge
 
+_PATHS = frozenset(
+    {
+        "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.Path.home", "os.path.join", "os.path.expanduser",
+        "os.path.abspath", "os.path.normpath", "os.path.realpath", "os.fspath", "str",
+    }
+)  # fmt: skip
+"""Functions that make a path of their arguments, or leave one as it is."""
 _MOST_DEPTH = 40
 """Layers of an expression that are followed."""
 
@@ -117,8 +125,10 @@ class Names:
                 return _added(self.value(left, depth + 1), self.value(right, depth + 1))
             case ast.BinOp(left=left, op=ast.Mod()) if isinstance(pattern := self.value(left, depth + 1), str):
                 return re.sub(r"%[-+ #\d.]*[sdrif]", HOLE, pattern)
-            case ast.Call(args=[first, *_]) if self.meaning(node) == "shlex.split":
-                return _shell_split(self.value(first, depth + 1))
+            case ast.Call(args=args) if (meaning := self.meaning(node)) in _PATHS or meaning == "shlex.split":
+                return self.called_value(meaning or "", [self.value(arg, depth + 1) for arg in args])
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return _path_of([self.value(left, depth + 1), self.value(right, depth + 1)])
             case ast.Call(func=ast.Attribute(value=inner, attr="format" | "split" as attr), args=args) if isinstance(
                 whole := self.value(inner, depth + 1), str
             ):
@@ -126,6 +136,12 @@ class Names:
             case ast.Name() | ast.Attribute():
                 return self.named_value(node)
         return HOLE
+
+    def called_value(self, meaning: str, args: list[object]) -> object:
+        """The literal that a call to one of a few pure functions returns."""
+        if meaning == "shlex.split":
+            return _shell_split(args[0] if args else HOLE)
+        return "~" if meaning.endswith("Path.home") else _path_of(args)
 
     def named_value(self, node: ast.expr) -> object:
         values = self.constants.get(spelled(node) or "", set())
@@ -135,6 +151,12 @@ class Names:
         if meaning == "sys.executable":
             return "python"
         return Reference(meaning) if meaning is not None and isinstance(node, ast.Attribute) else HOLE
+
+
+def _path_of(parts: list[object]) -> object:
+    if not all(isinstance(part, str) for part in parts):
+        return HOLE
+    return posixpath.join(*map(str, parts)) if parts else "."
 
 
 def _added(left: object, right: object) -> object:

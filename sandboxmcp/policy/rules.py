@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from sandboxmcp.core.model import Action, Setting
-from sandboxmcp.policy.facts import HOLE, Call, Command, Fact, Import, sink_of
+from sandboxmcp.policy.facts import HOLE, Call, Capability, Command, Fact, Import, Touch, Url, Word, joined, sink_of
+from sandboxmcp.policy.paths import Places, covers, is_outside, is_scratch, resolved
 from sandboxmcp.policy.patterns import pattern_problem, search
 from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
 
@@ -37,6 +39,10 @@ class Rule:
     instead: str
     keys: frozenset[Key] = frozenset()
     """What it is about, alternatives."""
+    paths: tuple[str, ...] = ()
+    """Patterns of paths, see paths.py; for a fact that is a path."""
+    urls: tuple[str, ...] = ()
+    """Globs, likewise."""
     when: tuple[tuple[str, Any], ...] = ()
     unless: tuple[tuple[str, Any], ...] = ()
     settings: frozenset[Setting] = frozenset({"kernel", "host"})
@@ -50,9 +56,13 @@ class Subject:
     fact: Fact
     program: Program | None = None
     reading: Reading = field(default_factory=Reading)
+    path: str = ""
+    """Of a touched file, resolved."""
 
 
-def subject_of(fact: Fact, knowledge: Knowledge) -> Subject:
+def subject_of(fact: Fact, knowledge: Knowledge, places: Places) -> Subject:
+    if isinstance(fact, Touch):
+        return Subject(fact, path=resolved(fact.path, fact.cwd, places))
     if not isinstance(fact, Command):
         return Subject(fact)
     program = knowledge.program(fact.name) or Program((fact.name,))
@@ -61,7 +71,12 @@ def subject_of(fact: Fact, knowledge: Knowledge) -> Subject:
 
 def matches(rule: Rule, subject: Subject) -> bool | None:
     """Whether the rule applies; None when that is known only at run time."""
-    if rule.keys.isdisjoint(keys_of(subject.fact)):
+    fact = subject.fact
+    if rule.keys.isdisjoint(keys_of(fact)):
+        return False
+    if isinstance(fact, Touch) and not covers(rule.paths, subject.path, fact.access):
+        return False
+    if isinstance(fact, Url) and not any(fnmatchcase(fact.text, pattern) for pattern in rule.urls):
         return False
     held = [CONDITIONS[name].holds(subject, value) for name, value in rule.when]
     exempt = [CONDITIONS[name].holds(subject, value) for name, value in rule.unless]
@@ -74,11 +89,17 @@ def keys_of(fact: Fact) -> list[Key]:
     """What an index of rules is asked for a fact: its name, and every prefix of a dotted one."""
     match fact:
         case Command(name=name):
-            return [("shell", "command", name)]
+            return [("shell", "command", name), ("shell", "command", "*")]
         case Import(name=name, language=language):
             return [(language, "import", prefix) for prefix in _prefixes(name)]
         case Call(name=name, language=language):
             return [(language, "call", prefix) for prefix in _prefixes(name)]
+        case Touch(language=language):
+            return [(language, "path", "")]
+        case Url(language=language):
+            return [(language, "url", "")]
+        case Capability(language=language, name=name):
+            return [(language, "capability", name)]
         case _:
             return []
 
@@ -245,6 +266,30 @@ def _name(subject: Subject, names: Sequence[str]) -> bool | None:
     return any(key[2] in names for key in keys_of(subject.fact))
 
 
+def _access(subject: Subject, wanted: Sequence[str]) -> bool | None:
+    return isinstance(subject.fact, Touch) and subject.fact.access in wanted
+
+
+def _outside(subject: Subject, wanted: bool) -> bool | None:
+    return isinstance(subject.fact, Touch) and is_outside(subject.path) == wanted
+
+
+def _scratch(subject: Subject, wanted: bool) -> bool | None:
+    if not isinstance(subject.fact, Touch):
+        return False
+    return None if subject.path.startswith(HOLE) else is_scratch(subject.path) == wanted
+
+
+def _line(subject: Subject, globs: Sequence[str]) -> bool | None:
+    """The whole command line, words joined by blanks."""
+    if not isinstance(subject.fact, Command):
+        return False
+    line = joined([Word(subject.fact.name, 0), *subject.fact.args])
+    if any(fnmatchcase(line, glob) for glob in globs):
+        return True
+    return None if HOLE in line and any(fnmatchcase(glob.split("*")[0], line.split(HOLE)[0] + "*") for glob in globs) else False
+
+
 def _any(answers: Sequence[bool | None]) -> bool | None:
     return True if True in answers else None if None in answers else False
 
@@ -282,4 +327,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "operands": Condition(_is_bool, _operands),
     "address": Condition(_is_address, _address),
     "name": Condition(_is_names, _name),
+    "access": Condition(_is_names, _access),
+    "outside": Condition(_is_bool, _outside),
+    "scratch": Condition(_is_bool, _scratch),
+    "line": Condition(_is_names, _line),
 }

@@ -7,15 +7,16 @@ reported as unknown, and the oddities that are known of it (tests/policy/test_sh
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from sandboxmcp.policy.argv import command_of, expand_command, printed_by
-from sandboxmcp.policy.facts import HOLE, Command, Embedded, Fact, Sink, Unknown, Word
+from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
+from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Unknown, Word, filled, joined
 from sandboxmcp.policy.programs import Knowledge
-from sandboxmcp.policy.shell_streams import Streams, is_quoted, redirected, redirects_of, swallowed_words
+from sandboxmcp.policy.shell_streams import Streams, is_quoted, redirect_touches, redirected, redirects_of, swallowed_words
 from sandboxmcp.policy.shell_tree import WORDS, constants_of, parse, skipped_text
 from sandboxmcp.policy.shell_words import raw_of, spread_braces, text_of, words_of
 
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
 _MOST_FUNCTION_WALKS = 200
-_SCOPES = frozenset(
-    {"subshell", "list", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement", "case_item"}
-)
+_MAYBE = frozenset({"list", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement", "case_item"})
 """An `exec >FILE` in one of these may not happen, so it counts only inside."""
+_MOVES = frozenset({"cd", "pushd"})
 _BACKTICKS = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
@@ -51,6 +51,7 @@ class _Walk:
         """Names of functions, in order."""
         self.calls: dict[str, dict[tuple[Sink, Sink], Streams]] = {}
         """Streams with which each name is called: what a function writes goes where its call says."""
+        self.aliases: dict[str, str] = {}
         self.swallowed: dict[int, list[Node]] = {}
         """Words of a command, by its node, that stand in the redirections around it."""
         self.stack: list[tuple[Node, Streams]] = []
@@ -75,16 +76,21 @@ class _Walk:
                     yield from self.command(node, streams)
                 case "redirected_statement":
                     self.redirected(node, streams)
+                case "file_redirect":
+                    yield from redirect_touches([node], streams, self.source, self.variables)
+                    self.push(node.children, streams)
                 case "pipeline":
                     self.pipeline(node, streams)
                 case "command_substitution":
                     yield from self.substitution(node, streams.into_pipe("1"))
                 case "process_substitution":
                     self.push(node.children, streams.into_pipe("1") if node.children[0].type == "<(" else streams.reading(None))
-                case kind if kind in _SCOPES:
+                case "subshell":
                     self.push(node.children, streams.into_pipe())
+                case kind if kind in _MAYBE:
+                    self.push(node.children, streams.maybe())
                 case "function_definition":
-                    self.define(node)
+                    yield from self.define(node)
                 case "heredoc_redirect":
                     yield from self.heredoc(node, streams)
                 case "ERROR":
@@ -99,13 +105,15 @@ class _Walk:
     def push(self, nodes: Sequence[Node], streams: Streams) -> None:
         self.stack.extend((node, streams) for node in reversed(nodes) if node.is_named)
 
-    def define(self, node: Node) -> None:
+    def define(self, node: Node) -> Iterator[Fact]:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
             text = text_of(name, self.source, {})
             if text not in self.functions:
                 self.defined.append(text)
             self.functions.setdefault(text, []).append(body)
+            if re.search(rf"(?<!\S){re.escape(text)}\s*\|\s*{re.escape(text)}\s*&", raw_of(body, self.source)):
+                yield Capability(node.start_point[0] + 1, "fork-bomb")
 
     def command(self, node: Node, streams: Streams) -> Iterator[Fact]:
         streams = redirected(streams, redirects_of(node), self.source, self.variables)
@@ -113,8 +121,14 @@ class _Walk:
         yield from self.started(self.simple(node, streams), streams)
 
     def started(self, found: Command | Unknown | None, streams: Streams) -> Iterator[Fact]:
-        if isinstance(found, Command):
+        if isinstance(found, Command) and found.name in self.aliases:
+            line = joined([Word(self.aliases[found.name], 0), *found.args])
+            yield Embedded(found.line, "shell", filled(line, "shell"), found.stdout, found.stderr)
+        elif isinstance(found, Command):
+            self.aliases |= aliases_of(found)
             self.calls.setdefault(found.name, {}).setdefault((found.stdout, found.stderr), streams)
+            if found.name in _MOVES and (target := next((w.text for w in found.args if not w.text.startswith("-")), "~")):
+                streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
             yield from expand_command(found, self.knowledge)
         elif found is not None:
             yield found
@@ -137,7 +151,7 @@ class _Walk:
             words[:1] = [Word(text, words[0].line) for text in spread_braces("{" + words[0].text)]
         elif parts[0].type in {"word", "concatenation", "extglob_pattern"} and _GLOB.search(raw_of(parts[0], self.source)):
             words[0] = Word(HOLE, words[0].line)
-        outer = Command(words[0].line, "", (), streams.sink("1"), streams.sink("2"), streams.stdin, streams.piped)
+        outer = Command(words[0].line, "", (), streams.sink("1"), streams.sink("2"), streams.stdin, streams.piped, streams.place[0])
         return command_of(words, outer)
 
     def redirected(self, node: Node, streams: Streams) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sandboxmcp.policy.facts import Sink, Word, sink_of
+from sandboxmcp.policy.facts import HOLE, Sink, Touch, Word, sink_of
 from sandboxmcp.policy.shell_words import Variables, body_of, raw_of, text_of
 
 if TYPE_CHECKING:
@@ -27,17 +27,23 @@ class Streams:
     """The text on standard input, where the code spells it out."""
     piped: bool = False
     """Standard input is a pipe."""
+    place: list[str] = field(default_factory=lambda: [""])
+    """The working folder, one entry, shared like `sinks`: `cd` changes it for all that follow."""
 
     def sink(self, descriptor: str) -> Sink:
         return self.sinks.get(descriptor, "stream")
 
     def into_pipe(self, *descriptors: str) -> Streams:
         """The streams of what a pipe or a substitution reads: a scope of its own."""
-        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"))
+        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"), place=[*self.place])
+
+    def maybe(self) -> Streams:
+        """The streams of what may not happen, where an `exec >FILE` counts only inside; a `cd` is believed."""
+        return replace(self, sinks=dict(self.sinks))
 
     def reading(self, text: Word | None) -> Streams:
         """The streams of what reads from a pipe: a scope of its own."""
-        return replace(self, sinks=dict(self.sinks), stdin=text, piped=True)
+        return replace(self, sinks=dict(self.sinks), stdin=text, piped=True, place=[*self.place])
 
 
 def redirects_of(node: Node) -> list[Node]:
@@ -61,8 +67,19 @@ def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, varia
         if redirect.type != "file_redirect":
             stdin, piped = _literal_input(redirect, source, variables) or stdin, False
         elif _redirect_file(redirect, sinks, source, variables):
-            stdin, piped = None, False
-    return Streams(sinks, stdin, piped)
+            stdin, piped = None, True
+    return Streams(sinks, stdin, piped, streams.place)
+
+
+def redirect_touches(redirects: Sequence[Node], streams: Streams, source: bytes, variables: Variables) -> Iterator[Touch]:
+    """The files that redirections open."""
+    for redirect in redirects:
+        operator = next((child.type for child in redirect.children if not child.is_named), "")
+        target = next(iter(redirect.children_by_field_name("destination")), None)
+        if redirect.type == "file_redirect" and target is not None:
+            path = text_of(target, source, variables)
+            if path.strip(HOLE) and not (operator.endswith("&") and path.rstrip("-").isdigit()):
+                yield Touch(target.start_point[0] + 1, path, "read" if operator.startswith("<") else "write", streams.place[0])
 
 
 def _redirect_file(redirect: Node, sinks: dict[str, Sink], source: bytes, variables: Variables) -> bool:

@@ -25,6 +25,8 @@ _FOR_WITHOUT_IN = re.compile(rb"\b(for[ \t]+\w+[ \t]*)(?=\n\s*do\b)")
 """The grammar wants a `;` there, and loses its way over many lines without it."""
 _SETTERS = frozenset({"read", "mapfile", "readarray", "printf", "getopts"})
 """Commands that set variables which they are told by name."""
+_GIVEN = {"HOME": "~", "PWD": "."}
+"""Variables that a shell starts with, as paths.py spells them."""
 WORDS = frozenset(
     {
         "word", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "simple_expansion", "expansion",
@@ -87,6 +89,8 @@ def constants_of(root: Node, source: bytes) -> dict[str, str]:
             for argument in node.children_by_field_name("argument") if raw_of(name, source) in _SETTERS else ():
                 values.setdefault(raw_of(argument, source), set()).add(HOLE)
         stack.extend(node.named_children)
+    for given, text in _GIVEN.items():
+        values.setdefault(given, {text})
     known = {name: next(iter(texts)) for name, texts in values.items() if len(texts) == 1}
     return {name: text for name, text in known.items() if HOLE not in text}
 

@@ -79,7 +79,8 @@ UNKNOWN = {
     "pipe": ("base64 -d f | sh", "line 1: the code that sh reads from a pipe"),
     "process": ("bash <(base64 -d f)", "line 1: the code that bash reads from another command"),
     "arguments": ('wget "$@"', "line 1: the arguments of wget"),
-    "language": ("node -e 'fetch(u)'", "line 1: javascript code, which is not analysed"),
+    "code-in-code": ('node -e "$x"', "line 1: the code that node runs"),
+    "input": ("bash < script", "line 1: the code that bash reads from a pipe"),
 }
 
 
@@ -92,8 +93,8 @@ def test_what_cannot_be_known_is_listed_and_asked_about_on_the_host(code: str, u
 
 
 def test_a_language_without_analysis_is_allowed_and_named(engine: Engine) -> None:
-    assert engine.judge("fetch('https://example.org')", "javascript") == Verdict(
-        "allow", unknown=("line 1: javascript code, which is not analysed",)
+    assert engine.judge("fetch('https://example.org')", "lua") == Verdict(
+        "allow", unknown=("line 1: lua code, which is not analysed",)
     )
 
 

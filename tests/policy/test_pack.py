@@ -25,7 +25,7 @@ verdict = "deny"
 code = "dd of=image"
 verdict = "allow"
 [[program]]
-names = ["dd"]
+names = ["ddrescue"]
 flags = ["--help"]
 """
 
@@ -57,7 +57,7 @@ BROKEN = {
     "unknown-option": ('flags = ["--help"]', 'flags = ["--help"]\nquiet = ["-q"]', 20, "neither among flags nor values"),
     "unknown-parent": ('name = "own"', 'name = "own"\nextends = ["nowhere"]', 3, "'nowhere', which it extends"),
     "disagreeing-example": ('code = "dd of=image"', 'code = "dd of=/dev/sdb"', 14, "is deny by no-dd, not allow"),
-    "described-twice": ('names = ["dd"]', 'names = ["curl"]', 17, "described by 'programs' already"),
+    "described-twice": ('names = ["ddrescue"]', 'names = ["curl"]', 17, "described by 'programs' already"),
 }
 
 

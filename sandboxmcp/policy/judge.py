@@ -1,0 +1,136 @@
+"""The judge: packs in, and for every piece of code one verdict that says who spoke, where, why and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sandboxmcp.core.model import Action, Setting, Verdict
+from sandboxmcp.policy.analysis import facts_of
+from sandboxmcp.policy.brokered import with_options
+from sandboxmcp.policy.effects import effects_of
+from sandboxmcp.policy.facts import Call, Capability, Command, Fact, Import, Unknown
+from sandboxmcp.policy.pack import Pack
+from sandboxmcp.policy.paths import Places
+from sandboxmcp.policy.programs import Function, Knowledge, Program
+from sandboxmcp.policy.rules import STRICTNESS, Example, Key, Rule, Subject, keys_of, matches, subject_of
+from sandboxmcp.sandbox.broker.programs import Brokered, in_force
+from sandboxmcp.sandbox.broker.programs import example_problem as broker_problem
+
+_MOST_UNKNOWN = 20
+_UNKNOWN_BECAUSE = "What would run cannot be told before it runs: {}."
+_UNKNOWN_INSTEAD = "Write the program and its arguments out, or run it with ctx_execute, inside the sandbox."
+_Found = tuple[Fact, Pack, Rule, bool | None]
+_Index = dict[Key, list[tuple[Pack, Rule]]]
+
+
+class Engine:
+    """Judges code by the rules of its packs. Holds no state of what it has judged; safe to use from several threads."""
+
+    def __init__(self, packs: Sequence[Pack], places: Places = Places()) -> None:  # noqa: B008 - frozen
+        self.packs = tuple(packs)
+        self.places = places
+        self.knowledge = _knowledge(self.packs)
+        self._ask_is_deny = any(pack.ask_is_deny for pack in self.packs)
+        self._rules = _index((pack, rule) for pack in self.packs for rule in pack.rules)
+        self._abilities = _index((pack, rule) for pack in self.packs for rule in pack.capabilities)
+
+    def brokers(self) -> dict[str, Brokered]:
+        """The programs that may reach the network outside, by name, with the options that are known of them."""
+        return in_force(self._with_options(broker) for pack in self.packs for broker in pack.brokers)
+
+    def _with_options(self, broker: Brokered) -> Brokered:
+        return with_options(broker, self.knowledge.programs.get(broker.fetches))
+
+    def check_brokers(self, pack: Pack) -> None:
+        """Raises: BrokenPack when a broker of the pack disagrees with one of its examples."""
+        for at, broker in enumerate(pack.brokers):
+            for number, example in enumerate(broker.examples):
+                if problem := broker_problem(self._with_options(broker), example):
+                    raise pack.broken(
+                        ("broker", at, "example", number), f"broker {broker.program!r}: {problem}", "Mend the table or the example."
+                    )
+
+    def judge(self, code: str, language: str, setting: Setting = "kernel") -> Verdict:
+        """The strictest verdict of all rules that match anything in `code`. Pure; never raises, whatever the code is."""
+        facts = self._facts(code, language)
+        unknown = [(fact.line, fact.what) for fact in facts if isinstance(fact, Unknown)]
+        found: list[tuple[int, int, Pack, Rule]] = []
+        for fact, pack, rule, match in self._matches(facts, setting):
+            if match is None:
+                unknown.append((fact.line, f"the arguments of {fact.name}" if isinstance(fact, Command | Call) else "what this is"))
+            else:
+                found.append((-STRICTNESS[self._action(rule)], fact.line, pack, rule))
+        listed = _listed(unknown)
+        if not found or (setting == "host" and listed and all(rule.verdict == "allow" for *_, rule in found)):
+            return self._without_rule(listed, unknown, setting)
+        _, line, pack, rule = min(found, key=lambda one: one[:2])
+        return Verdict(self._action(rule), pack.name, rule.id, line, rule.because, rule.instead, listed)
+
+    def _action(self, rule: Rule) -> Action:
+        return "deny" if self._ask_is_deny and rule.verdict == "ask" else rule.verdict
+
+    def _without_rule(self, listed: tuple[str, ...], unknown: Sequence[tuple[int, str]], setting: Setting) -> Verdict:
+        """No rule speaks. On the host what is unknown is asked about; inside a kernel the sandbox stands."""
+        if setting == "kernel" or not listed:
+            return Verdict("allow", unknown=listed)
+        action: Action = "deny" if self._ask_is_deny else "ask"
+        line = min(unknown)[0]
+        return Verdict(action, line=line, because=_UNKNOWN_BECAUSE.format(listed[0]), instead=_UNKNOWN_INSTEAD, unknown=listed)
+
+    def example_problem(self, rule: Rule, example: Example) -> str:
+        """What is wrong with an example of `rule`: empty when the verdict is as it says, and by this very rule if not allow."""
+        verdict = self.judge(example.code, example.language, example.setting)
+        if verdict.action != example.verdict:
+            by = f" by {verdict.rule}" if verdict.rule else ""
+            return f"the example is {verdict.action}{by}, not {example.verdict}"
+        if example.verdict == "allow":
+            return ""
+        facts = self._facts(example.code, example.language)
+        own = any(match and found is rule for _, _, found, match in self._matches(facts, example.setting))
+        return "" if own else f"the example is {verdict.action} by {verdict.rule}, but not by this rule"
+
+    def _facts(self, code: str, language: str) -> list[Fact]:
+        """What the code holds, then what that does and is able to do."""
+        facts: list[Fact] = []
+        for fact in facts_of(code, language, self.knowledge):
+            facts.append(fact)
+            facts += effects_of(fact, self.knowledge)
+            if isinstance(fact, Command | Call | Import):
+                spoken = "shell" if isinstance(fact, Command) else fact.language
+                facts += [Capability(fact.line, rule.id, spoken) for _, rule, match in self._held(fact, self._abilities) if match]
+        return facts
+
+    def _held(self, fact: Fact, index: _Index) -> Iterator[tuple[Pack, Rule, bool | None]]:
+        rules = {id(rule): (pack, rule) for key in keys_of(fact) for pack, rule in index.get(key, ())}
+        if rules:
+            subject: Subject = subject_of(fact, self.knowledge, self.places)
+            for pack, rule in rules.values():
+                yield pack, rule, matches(rule, subject)
+
+    def _matches(self, facts: Iterable[Fact], setting: Setting) -> Iterator[_Found]:
+        for fact in facts:
+            for pack, rule, match in self._held(fact, self._rules):
+                if match is not False and setting in rule.settings:
+                    yield fact, pack, rule, match
+
+
+def _index(rules: Iterable[tuple[Pack, Rule]]) -> _Index:
+    index: _Index = {}
+    for pack, rule in rules:
+        for key in rule.keys:
+            index.setdefault(key, []).append((pack, rule))
+    return index
+
+
+def _knowledge(packs: Sequence[Pack]) -> Knowledge:
+    programs: dict[str, Program] = {name: program for pack in packs for program in pack.programs for name in program.names}
+    functions: dict[tuple[str, str], Function] = {
+        (function.language, name): function for pack in packs for function in pack.functions for name in function.names
+    }
+    return Knowledge(programs, functions)
+
+
+def _listed(unknown: Sequence[tuple[int, str]]) -> tuple[str, ...]:
+    listed = list(dict.fromkeys(f"line {line}: {what}" for line, what in sorted(unknown)))
+    more = len(listed) - _MOST_UNKNOWN
+    return (*listed[:_MOST_UNKNOWN], f"and {more} more") if more > 0 else tuple(listed)
