@@ -24,7 +24,7 @@ DOOR = "/run/broker"
 """The folder inside the box that holds the relay's socket, and the certificates where the user names some."""
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-_CERTIFICATES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS")
+_CERTIFICATES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "npm_config_cafile")
 """What the programs read to learn of a bundle."""
 
 

@@ -44,8 +44,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def reply(self, body: bytes, status: int = 200, **headers: str) -> None:
         self.send_response(status)
-        for key, value in {"Content-Length": str(len(body)), "Content-Type": "text/plain", **headers}.items():
-            self.send_header(key.replace("_", "-"), value)
+        given = {key.replace("_", "-"): value for key, value in headers.items()}
+        for key, value in {"Content-Length": str(len(body)), "Content-Type": "text/plain", **given}.items():
+            self.send_header(key, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
@@ -111,7 +112,7 @@ class Seen:
 
 @dataclass
 class Authority:
-    """A certificate authority for 127.0.0.1 and localhost."""
+    """A certificate authority for 127.0.0.1, and for the hosts that the shipped packs name."""
 
     certificate: Path
     chain: Path
@@ -167,11 +168,18 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     folder = tmp_path_factory.mktemp("authority")
-    names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:packages.test"
-    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    command = [*new, "-keyout", "key.pem", "-out", "authority.pem", "-subj", "/CN=sandboxmcp tests", "-addext", names]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return Authority(folder / "authority.pem", folder / "authority.pem", folder / "key.pem")
+    hosts = ["pypi.org", "registry.npmjs.org", "github.com", "api.github.com"]
+    names = ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{host}" for host in hosts)])
+    (folder / "extensions").write_text(f"basicConstraints=critical,CA:FALSE\n{names}\n")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    for arguments in (
+        ["req", "-x509", *key, "-days", "2", "-keyout", "authority.key", "-out", "authority.pem", "-subj", "/CN=sandboxmcp tests"],
+        ["req", "-new", *key, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=site"],
+        ["x509", "-req", "-in", "request.pem", "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial", "-days", "2",
+         "-extfile", "extensions", "-out", "chain.pem"],
+    ):  # fmt: skip
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+    return Authority(folder / "authority.pem", folder / "chain.pem", folder / "key.pem")
 
 
 @pytest.fixture(scope="module")
