@@ -1,0 +1,106 @@
+"""Packs say what may go out: one table of options for the static judgement and for the broker, and errors that name their line."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from sandboxmcp.core.errors import BrokenPack
+from sandboxmcp.policy.engine import load_engine
+from sandboxmcp.sandbox.broker.order import Refusal
+from sandboxmcp.sandbox.broker.programs import read_fetch
+
+ENGINE = load_engine()
+URL = "https://example.org/file"
+REST = {"curl": f"-sS -o f {URL}", "wget": f"-q -O f {URL}"}
+VALUES = {
+    "--cookie": "a=b", "--header": "A: b", "--user": "a:b", "--request": "GET", "--method": "GET", "--proto": "https",
+    "--limit-rate": "1k", "--range": "0-9", "--compression": "gzip", "--directory-prefix": "d",
+}  # fmt: skip
+TARGETS = {"--output", "--output-document", "--url", "--remote-name", "--remote-name-all", "--data", "--data-raw", "--input-file"}
+"""They change how many outputs or targets there are; the end-to-end tests have them."""
+
+
+def options_of(program: str) -> list[str]:
+    known = ENGINE.knowledge.programs[program]
+    return sorted(set(known.canonical.values()) - TARGETS - known.inert)
+
+
+def brokered(program: str, arguments: list[str]) -> str:
+    try:
+        read_fetch(ENGINE.brokers()[program], arguments)
+    except Refusal:
+        return "deny"
+    return "allow"
+
+
+@pytest.mark.parametrize(("program", "option"), [(program, option) for program in REST for option in options_of(program)])
+def test_the_static_judgement_and_the_broker_agree_on_every_option(program: str, option: str) -> None:
+    valued = option in ENGINE.knowledge.programs[program].valued
+    line = f"{option} {shlex.quote(VALUES.get(option, '1'))} {REST[program]}" if valued else f"{option} {REST[program]}"
+    assert ENGINE.judge(f"{program} {line}", "shell").action == brokered(program, shlex.split(line))
+
+
+def test_every_taken_and_every_refused_option_is_known_once() -> None:
+    for program in REST:
+        known = ENGINE.knowledge.programs[program]
+        assert set(known.taken) & set(known.refused) == set()
+        assert (set(known.taken) | set(known.refused)) - set(known.canonical.values()) == set()
+
+
+def write(folder: Path, text: str, name: str = "mine") -> None:
+    (folder / f"{name}.toml").write_text(f'[pack]\nname = "{name}"\n{text}')
+
+
+def test_a_pack_that_refuses_beats_one_that_allows(tmp_path: Path) -> None:
+    write(tmp_path, '[[broker]]\nprogram = "wget"\nverdict = "deny"\nbecause = "curl is enough."')
+    assert sorted(load_engine(["default", "mine"], [tmp_path]).brokers()) == ["curl"]
+
+
+def test_a_star_refuses_every_program(tmp_path: Path) -> None:
+    write(tmp_path, '[[broker]]\nprogram = "*"\nverdict = "deny"\nbecause = "Nothing goes out."')
+    assert load_engine(["research", "mine"], [tmp_path]).brokers() == {}
+
+
+BROKEN = {
+    "an unknown key": ('[[broker]]\nprogram = "x"\nverdict = "allow"\nfetch = "curl"', 6, "unknown key 'fetch'"),
+    "no verdict": ('[[broker]]\nprogram = "x"\nfetches = "curl"', 3, "lacks 'verdict'"),
+    "an ask": ('[[broker]]\nprogram = "x"\nverdict = "ask"\nfetches = "curl"', 5, "'verdict' is 'ask'"),
+    "every program": ('[[broker]]\nprogram = "*"\nverdict = "allow"\nfetches = "curl"', 4, "'*' is no program"),
+    "a path": ('[[broker]]\nprogram = "../x"\nverdict = "allow"\nfetches = "curl"', 4, "is no program"),
+    "nothing to run": ('[[broker]]\nprogram = "x"\nverdict = "allow"', 3, "says not what may be run"),
+    "no host": ('[[broker]]\nprogram = "x"\nverdict = "allow"\nfetches = "curl"\nhosts = ["a b"]', 7, "wants domains"),
+    "no variable": ('[[broker]]\nprogram = "x"\nverdict = "allow"\nfetches = "curl"\nenvironment = ["A-B"]', 7, "is no variable"),
+    "no expression": (
+        '[[broker]]\nprogram = "x"\nverdict = "allow"\nrun = ["x"]\n[[broker.shape]]\nname = "s"\nmost = 1\noperands = ["("]',
+        7,
+        "is not a regular expression",
+    ),
+    "an example that disagrees": (
+        '[[broker]]\nprogram = "x"\nverdict = "allow"\nfetches = "curl"\n[[broker.example]]\narguments = ["-k"]\nverdict = "allow"',
+        7,
+        "the example is deny (option -k is refused: it turns off certificate checks), not allow",
+    ),
+    "a treatment that is none": (
+        '[[program]]\nnames = ["x"]\nflags = ["--a"]\n[program.taken]\n"--a" = "output"',
+        7,
+        "'output' is no treatment of an option without a value",
+    ),
+    "a treatment of nothing": (
+        '[[program]]\nnames = ["x"]\nflags = ["-a --a"]\n[program.taken]\n"-a" = "nothing"',
+        7,
+        "last spelling",
+    ),
+    "a reason for nothing": ('[[program]]\nnames = ["x"]\n[program.refused]\n"it bites" = ["--a"]', 6, "neither among flags"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_table_that_is_wrong_names_its_line(tmp_path: Path, case: str) -> None:
+    text, line, what = BROKEN[case]
+    write(tmp_path, text)
+    with pytest.raises(BrokenPack) as caught:
+        load_engine(["mine"], [tmp_path])
+    assert (caught.value.line, what in str(caught.value)) == (line, True), str(caught.value)
