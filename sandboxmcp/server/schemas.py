@@ -106,6 +106,7 @@ TOOLS: dict[str, tuple[str, Schema]] = {
             around=_described(_TEXT, "a citation, shown with its surroundings"),
             grep=_described(_TEXT, "only lines with this text"),
             cursor=_described(_TEXT, "of the next page"),
+            scope={"type": "string", "enum": ["project", "all"]},
             budget_tokens=_BUDGET,
         ),
     ),

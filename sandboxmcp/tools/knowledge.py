@@ -84,7 +84,7 @@ def sources(
     checked_budget(budget_tokens)
     if action == "forget":
         return _forget(services, source, handle, budget_tokens)
-    listed = [services.store.get(handle)] if handle else _listed(services, source)
+    listed = [services.store.get(handle, project=services.project)] if handle else _listed(services, source)
     rows = [_row(one) for one in listed]
     lines = first_fitting(rows, budget_tokens - cost("+1000 more, narrow with source"))
     left = len(rows) - len(lines)
@@ -99,7 +99,7 @@ def _listed(services: Services, source: str | None) -> list[Source]:
 def _forget(services: Services, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
     if not source and not handle:
         raise UsageError("nothing is named to forget", "Give a `handle`, or a `source` that labels contain.")
-    doomed = [services.store.get(handle)] if handle else _listed(services, source)
+    doomed = [services.store.get(handle, project=services.project)] if handle else _listed(services, source)
     if not doomed:
         raise UsageError(f"no source has {source!r} in its label", "See action=list.")
     number = services.store.forget([one.handle for one in doomed], project=services.project)

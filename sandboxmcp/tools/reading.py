@@ -26,9 +26,12 @@ def read(
     around: str | None = None,
     grep: str | None = None,
     cursor: str | None = None,
+    scope: str = "project",
     budget_tokens: int,
 ) -> Answer:
     """Lines of one source, numbered from 1. `handle` may be a citation, which then gives the lines.
+
+    Sources of other projects exist only for `scope="all"`.
 
     Raises:
         UsageError: the handle, citation, cursor or range is not one that exists. StoreError.
@@ -43,7 +46,7 @@ def read(
     if ":" in handle:
         handle, first, last = parse_citation(handle)
         from_line, to_line = from_line or first, to_line or last
-    source = services.store.get(handle)
+    source = services.store.get(handle, project=None if scope == "all" else services.project)
     if around:
         return _around(services, source, *cited, budget_tokens)
     start = parse_cursor(cursor) if cursor else Cursor(from_line or 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from sandboxmcp.core.model import NewSource, Origin, Outcome, Scope, Source, StreamCapture
+from sandboxmcp.core.model import Hit, NewSource, Origin, Outcome, Scope, Source, StreamCapture
 from sandboxmcp.services import Services
-from sandboxmcp.tools.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines
+from sandboxmcp.tools.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines, looks_like_error
 from sandboxmcp.tools.items import THRESHOLD, Item, Stream, short_stream
 
 _LINE_BYTES = 2_000
@@ -55,8 +55,19 @@ def with_error_lines(services: Services, stream: Stream) -> Stream:
     if stream.whole is not None:
         return stream
     hits = services.store.search(ERROR_WORDS, Scope(services.project, handles=(stream.source.handle,)))
-    rows = {number: line for hit in hits for number, line in enumerate(hit.text.split("\n"), hit.first_line)}
+    rows = dict(row for hit in hits for row in _numbered(services, hit))
     return replace(stream, errors=tuple(error_lines(sorted(rows.items()))))
+
+
+def _numbered(services: Services, hit: Hit) -> list[tuple[int, str]]:
+    """The hit's lines with their numbers. Parts of very long lines do not say which line they are of: those are read again."""
+    lines = hit.text.split("\n")
+    if not hit.partial:
+        return list(enumerate(lines, hit.first_line))
+    if hit.first_line == hit.last_line:
+        return [(hit.first_line, next(filter(looks_like_error, lines), lines[0]))]
+    whole = services.store.read_lines(hit.handle, hit.first_line, hit.last_line, line_bytes=_LINE_BYTES)
+    return list(enumerate(whole, hit.first_line))
 
 
 def _remove(stream: StreamCapture | None) -> None:

@@ -85,6 +85,14 @@ def test_what_is_forgotten_is_found_no_more(services: Services) -> None:
     assert search(services, ["zebra"], budget_tokens=200).text.startswith("No results")
 
 
+@pytest.mark.parametrize("action", ["list", "forget"])
+def test_a_handle_of_another_project_does_not_exist_here(services: Services, action: str) -> None:
+    other = store(services, "theirs", "their secret\n", project="/elsewhere")
+    with pytest.raises(UsageError, match="There is no source"):
+        sources(services, action=action, handle=other.handle, budget_tokens=200)
+    assert services.store.get(other.handle).label == "theirs"
+
+
 def test_forgetting_needs_a_name(services: Services) -> None:
     with pytest.raises(UsageError, match="nothing is named"):
         sources(services, action="forget", budget_tokens=200)

@@ -69,3 +69,11 @@ def test_what_does_not_exist_is_an_error(services: Services, handle: str, argume
     given = {"handle": handle} | arguments if arguments else {}
     with pytest.raises(UsageError, match=message):
         read(services, **given, budget_tokens=400)
+
+
+def test_another_projects_source_is_read_only_when_all_are_asked_for(services: Services) -> None:
+    other = services.store.add(NewSource("theirs", "text", "/elsewhere", "s"), "their secret\n").handle
+    for arguments in ({"handle": other}, {"handle": f"{other}:1-1"}, {"around": f"{other}:1"}, {"handle": other, "grep": "secret"}):
+        with pytest.raises(UsageError, match="There is no source"):
+            read(services, **arguments, budget_tokens=400)
+    assert "| their secret" in read(services, handle=other, scope="all", budget_tokens=400).text

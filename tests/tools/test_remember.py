@@ -1,0 +1,17 @@
+"""Error lines of a stored stream carry the numbers that reading it back gives them."""
+
+from __future__ import annotations
+
+from sandboxmcp.core.model import NewSource
+from sandboxmcp.services import Services
+from sandboxmcp.tools.items import Stream
+from sandboxmcp.tools.remember import with_error_lines
+
+
+def test_error_lines_are_numbered_as_they_are_read_even_beside_very_long_ones(services: Services) -> None:
+    lines = ["all quiet", "x" * 50 + " error: first " + "y " * 900, "ERROR: second", "fine " * 400, "ERROR: third", "end"] * 3
+    new = NewSource("out", "execute", services.project, services.session)
+    source = services.store.add(new, "\n".join(lines))
+    found = with_error_lines(services, Stream(source, None)).errors
+    assert {number for number, text in found} >= {3, 5, 9, 11, 15, 17}
+    assert all(text[:200] in lines[number - 1] for number, text in found)
