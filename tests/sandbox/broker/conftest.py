@@ -229,9 +229,9 @@ class Session:
         return new
 
 
-@pytest.fixture(scope="session")
-def make_session(make_inside: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Session]:
-    """Sandboxes whose broker may reach 127.0.0.1; keyword arguments are settings, `resolver` answers in place of the machine's."""
+@pytest.fixture(scope="module")
+def make_session(make_inside: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Session]]:
+    """Sandboxes whose broker may reach 127.0.0.1; keyword arguments are settings, `resolver` answers instead of the machine's."""
 
     def make(
         site: Site, packs: tuple[str, ...] = ("default",), resolver: Any = None, environment: Any = None, **flags: Any
@@ -243,9 +243,13 @@ def make_session(make_inside: Callable[..., Any], tmp_path_factory: pytest.TempP
             return make_broker(settings, programs, "tests", environment=environment or {}, **more)
 
         defaults = {"network__allow_private": ["127.0.0.1"], "data_dir": str(tmp_path_factory.mktemp("data"))}
-        return Session(make_inside(broker, **{**defaults, **flags}), site)
+        made.append(make_inside(broker, **{**defaults, **flags}))
+        return Session(made[-1], site)
 
-    return make
+    made: list[Any] = []
+    yield make
+    for one in made:
+        one.wait(one.runner.close())
 
 
 @pytest.fixture(scope="module")
