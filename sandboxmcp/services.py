@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sandboxmcp.core.settings import Settings
 
 if TYPE_CHECKING:
+    from sandboxmcp.kernels.registry import Registry
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
     from sandboxmcp.sandbox.broker.session import Broker
@@ -59,7 +60,14 @@ class Services:
     def _runner(self) -> Runner:
         from sandboxmcp.kernels.runner import Runner
 
-        return Runner(self.settings, self.store.captures_dir, self._broker)
+        return Runner(self.settings, self.store.captures_dir, self._broker, self.registry)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """What other processes are told of the named kernels."""
+        from sandboxmcp.kernels.registry import Registry
+
+        return Registry(self.settings.data_dir, self.settings.workspace)
 
     @cached_property
     def _broker(self) -> Broker | None:

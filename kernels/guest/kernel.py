@@ -176,6 +176,8 @@ def configuration(key, mode):
     settings = Config()
     settings.HistoryManager.enabled = False
     settings.InteractiveShell.colors = "NoColor"
+    # A completion that analyses libraries takes seconds, in which the kernel answers nothing; the objects themselves know more.
+    settings.IPCompleter.use_jedi = False
     settings.IPKernelApp.log_level = 50
     settings.IPKernelApp.kernel_class = KERNELS[mode]
     if mode != "notebook":

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import end_of
+from sandboxmcp.kernels.running import Begun, end_of
 from sandboxmcp.kernels.specs import PREFIX
 from sandboxmcp.sandbox.usage import host_pid, memory_of, tree
 
@@ -78,12 +79,12 @@ class NamedKernels:
         name: str,
         script: Script,
         watch: Callable[[LiveKernel], Callable[[], str]],
-        on_begin: Callable[[Path], None] | None = None,
+        on_begin: Callable[[Begun], None] | None = None,
     ) -> Outcome:
         """Run a script in the kernel of that name, which is started on first use.
 
         `watch` begins to watch the item and returns what ends that and says which limit was breached, if any. `on_begin` is
-        called when the script's turn has come, with what the names of its stream files begin with.
+        called when the script's turn has come.
 
         Raises:
             UsageError: the name cannot be one, there are too many kernels, or it runs another language.
@@ -92,7 +93,7 @@ class NamedKernels:
         async with self._turn(name, script.language) as kernel:
             finish = watch(kernel.live)
             if on_begin is not None:
-                on_begin(kernel.live.capture.stem)
+                on_begin(Begun(kernel.live.capture.stem, partial(kernel.live.item.signal, signal.SIGINT)))
             started = time.monotonic()
             stem = self._captures / secrets.token_hex(8)
             displayed = Displayed(kernel.live.capture.stem)

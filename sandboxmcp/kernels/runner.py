@@ -27,10 +27,10 @@ from sandboxmcp.kernels.connection import SocketFolder
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
-from sandboxmcp.kernels.named import CancelledRun, NamedKernels
+from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import Running
+from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.specs import kernel_languages, script_languages
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.hints import limit_hint
@@ -39,8 +39,7 @@ from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 _MOST_AT_ONCE = 8
 """Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""
 OnPartial = Callable[[Outcome], None]
-OnBegin = Callable[[Path], None]
-"""Called when a script begins, with what the names of its stream files begin with: `.out` and `.err` grow while it runs."""
+OnBegin = Callable[[Begun], None]
 
 
 class Runner:
@@ -140,7 +139,7 @@ class RunSession:
     async def _run(self, script: Script, on_partial: OnPartial | None, on_begin: OnBegin | None) -> Outcome:
         running = await self._begin(script)
         if on_begin is not None:
-            on_begin(running.stem)
+            on_begin(running.begun)
         watched = self._watch(running.item, sends=running.kernel is not None)
         self._running += 1
         started = time.monotonic()
@@ -178,6 +177,10 @@ class RunSession:
                 on_partial(cancelled.outcome)
             raise
         return await self._swept(outcome)
+
+    async def states(self) -> list[KernelState]:
+        """What each named kernel is and has."""
+        return await self.named.states(self._launcher.process.init_pid or 0)
 
     def _watch_named(self, kernel: LiveKernel) -> Callable[[], str]:
         watched = self._watch(kernel.item, sends=True)

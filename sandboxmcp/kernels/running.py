@@ -5,12 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.launcher import Item
 from sandboxmcp.kernels.live import LiveKernel, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A script whose turn has come, for whoever wants to follow it."""
+
+    stem: Path
+    """What the names of its stream files begin with: `.out` and `.err` grow while it runs."""
+    interrupt: Callable[[], None]
+    """Sends it what Ctrl-C would."""
 
 
 class Running:
@@ -23,7 +37,7 @@ class Running:
         self.kernel = kernel
         self._displayed = Displayed(capture.stem)
         self._reply = Reply(displayed=self._displayed)
-        self.stem = capture.stem
+        self.begun = Begun(capture.stem, partial(item.signal, signal.SIGINT))
 
     async def finished(self) -> None:
         """Wait until the script has ended by itself."""

@@ -19,6 +19,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.server.app import make_server
 from sandboxmcp.server.stdio import Wire
 from sandboxmcp.services import Services
+from sandboxmcp.tools.sharing import shared
 
 _CLOSING_S = 5.0
 """What ending the kernels may take; the sandbox dies with this process anyway."""
@@ -34,7 +35,8 @@ async def _serve(services: Services, wire: Wire) -> int:
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, group.cancel_scope, received)
-            await _talk(services, wire)
+            async with shared(services):
+                await _talk(services, wire)
             group.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):

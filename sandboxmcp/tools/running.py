@@ -18,7 +18,7 @@ from sandboxmcp.tools.items import Item
 from sandboxmcp.tools.remember import remember
 
 if TYPE_CHECKING:
-    from sandboxmcp.kernels.runner import RunSession
+    from sandboxmcp.kernels.runner import OnBegin, RunSession
 
 Progress = Callable[[int, int, str], Awaitable[None]]
 """Called as `(done, total, label)` after each item."""
@@ -39,6 +39,10 @@ class Job:
     batch: str
     concurrency: int = 1
     stop_on_error: bool = False
+    kernel: str | None = None
+    """The named kernel that all of them run in; None: each is fresh."""
+    on_begin: OnBegin | None = None
+    """Called when a script's turn has come."""
 
 
 async def run_job(services: Services, job: Job, progress: Progress = no_progress) -> list[Item]:
@@ -109,7 +113,12 @@ class _Run:
         """In a task of its own: anyio cancels every await anew, the runner's clean-up needs some in peace."""
         assert self.session is not None  # noqa: S101 - an allowed script has a session
         partial: list[Outcome] = []
-        task = asyncio.create_task(self.session.run(script, on_partial=partial.append))
+        kernel, on_begin = self.job.kernel, self.job.on_begin
+        if kernel is None:
+            running = self.session.run(script, partial.append, on_begin)
+        else:
+            running = self.session.run_in(kernel, script, partial.append, on_begin)
+        task = asyncio.create_task(running)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

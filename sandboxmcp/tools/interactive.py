@@ -1,0 +1,93 @@
+"""What a person types, run as an agent's call is: judged first, captured, stored. Its output can be followed while it flows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Script
+from sandboxmcp.services import Services
+from sandboxmcp.tools.receipt import row
+from sandboxmcp.tools.running import Job, run_job
+
+if TYPE_CHECKING:
+    from sandboxmcp.kernels.runner import Runner
+    from sandboxmcp.kernels.running import Begun
+
+_NO_HURRY_S = 86_400.0
+"""A person at a terminal stops what takes too long."""
+
+
+class Desk:
+    """The kernels of this process by name, for one person or for a program of another process (tools/sharing.py)."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def open(self, kernel: str, language: str) -> None:
+        """Start the kernel unless it runs.
+
+        Raises:
+            UsageError: the name cannot be one, or the language keeps no state.
+            SandboxUnavailable: there is no sandbox, or the kernel does not start.
+        """
+        runner = await self._runner()
+        if language not in runner.languages():
+            raise UsageError(f"unknown language {language[:40]!r}", f"Known: {', '.join(runner.languages())}.")
+        async with runner.session() as session:
+            await session.named.open(kernel, language)
+
+    async def run(
+        self, code: str, language: str, kernel: str | None = None, on_begin: Callable[[Begun], None] | None = None
+    ) -> dict[str, Any]:
+        """Run code in a kernel, or fresh; what became of it as in structured content, and whether the `kernel_ended`.
+
+        Raises:
+            UsageError: the code cannot be run at all. SandboxUnavailable, BrokenPack, StoreError: nothing could run or be kept.
+        """
+        if "\0" in code:
+            raise UsageError("the code holds a NUL byte, which no interpreter accepts", "Take it out or write it as \\0.")
+        script = Script("", language, code, _NO_HURRY_S)
+        labels = ("",), (f"execute:{language}",)
+        job = Job((script,), *labels, "execute", uuid.uuid4().hex[:12], kernel=kernel, on_begin=on_begin)
+        (item,) = await run_job(self._services, job)
+        facts = row(item)
+        return {**facts, "kernel_ended": kernel is not None and facts["status"] != "denied" and not await self.alive(kernel)}
+
+    async def alive(self, kernel: str) -> bool:
+        """Whether the kernel runs."""
+        async with (await self._runner()).session() as session:
+            return session.named.alive(kernel)
+
+    async def restart(self, kernel: str) -> None:
+        """End the kernel and start it anew, empty.
+
+        Raises:
+            UsageError: there is no such kernel.
+        """
+        async with (await self._runner()).session() as session:
+            await session.named.restart(kernel)
+
+    async def complete(self, kernel: str, code: str, cursor: int) -> dict[str, Any]:
+        """A complete_reply's content; empty while the kernel is busy."""
+        async with (await self._runner()).session() as session:
+            return await session.named.complete(kernel, code, cursor)
+
+    async def inspect(self, kernel: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
+        """An inspect_reply's content; empty while the kernel is busy."""
+        async with (await self._runner()).session() as session:
+            return await session.named.inspect(kernel, code, cursor, detail)
+
+    async def states(self) -> list[dict[str, Any]]:
+        """What each kernel is and has: name, language, busy, calls, age_s, idle_s, memory in bytes, variables."""
+        async with (await self._runner()).session() as session:
+            return [asdict(state) for state in await session.states()]
+
+    async def _runner(self) -> Runner:
+        """On a thread: the first look imports what runs everything."""
+        return await anyio.to_thread.run_sync(lambda: self._services.runner)

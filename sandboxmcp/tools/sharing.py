@@ -1,0 +1,182 @@
+"""This process's named kernels, worked by other processes of the same user: a person joins the kernel that an agent is using.
+
+A socket in the private folder of the registry. One JSON document a line; the requests of one connection overlap:
+
+    → {"id": n, "op": "run", "kernel": …, "language": …, "code": …}      ← {"id": n, "begun": stem}, later {"id": n, "done": facts}
+    → {"id": n, "op": "interrupt" | "cancel", "run": n}                    ← {"id": n, "done": null}
+    → {"id": n, "op": "complete" | "inspect" | "states" | "alive", …}      ← {"id": n, "done": …}
+                                                                           ← {"id": n, "error": {"what", "fix", "exit_code"}}
+
+What is run here is judged, captured and stored as the owner's own calls are, and waits for its turn among them: an output never
+ends in another call's capture, a time limit never interrupts another's script. A connection that closes cancels what it runs.
+Not reachable from inside a sandbox; whoever reaches it is the user, or root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sandboxmcp.core.errors import SandboxmcpError, UsageError
+from sandboxmcp.kernels.registry import prepare
+from sandboxmcp.services import Services
+from sandboxmcp.tools.interactive import Desk
+
+if TYPE_CHECKING:
+    from sandboxmcp.kernels.running import Begun
+
+LONGEST_LINE = 64 << 20
+"""Bytes of one request or answer."""
+
+
+@asynccontextmanager
+async def shared(services: Services) -> AsyncIterator[None]:
+    """Take requests while the block lasts. Where no socket can be made, nothing is shared and the rest goes on."""
+    door = services.registry.door
+    try:
+        listener = _listener(door)
+    except OSError:
+        yield
+        return
+    clients: set[asyncio.Task[None]] = set()
+
+    def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(_Client(Desk(services), reader, writer).serve())
+        clients.add(task)
+        task.add_done_callback(clients.discard)
+
+    server = await asyncio.start_unix_server(greet, sock=listener, limit=LONGEST_LINE)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in clients:
+            task.cancel()
+        with contextlib.suppress(OSError):
+            door.unlink()
+        services.registry.close()
+
+
+def _listener(door: Path) -> socket.socket:
+    """Bound through the folder's descriptor: an address holds 107 bytes, and a path may be longer."""
+    prepare(door.parent)
+    door.unlink(missing_ok=True)
+    with _short(door) as address:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            listener.bind(address)
+        except BaseException:
+            listener.close()
+            raise
+    return listener
+
+
+def connected(door: Path) -> socket.socket:
+    """A connection to a door. Raises OSError: nobody is there."""
+    with _short(door) as address:
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            client.connect(address)
+        except BaseException:
+            client.close()
+            raise
+    return client
+
+
+@contextlib.contextmanager
+def _short(door: Path) -> Any:
+    folder = os.open(door.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{door.name}"
+    finally:
+        os.close(folder)
+
+
+class _Client:
+    """One connection."""
+
+    def __init__(self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._desk = desk
+        self._reader = reader
+        self._writer = writer
+        self._tasks: dict[Any, asyncio.Task[None]] = {}
+        self._begun: dict[Any, Begun] = {}
+
+    async def serve(self) -> None:
+        """Answer until the other side closes."""
+        try:
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                while _is_us(self._writer) and (line := await self._reader.readline()):
+                    request = json.loads(line)
+                    self._tasks[request["id"]] = asyncio.create_task(self._answer(request))
+        finally:
+            for task in list(self._tasks.values()):
+                task.cancel()
+            self._writer.close()
+
+    async def _answer(self, request: dict[str, Any]) -> None:
+        number = request.get("id")
+        try:
+            done = await self._operation(request.get("op"))(request)
+        except SandboxmcpError as error:
+            self._tell(id=number, error={"what": error.what, "fix": error.fix, "exit_code": error.exit_code})
+        except (KeyError, TypeError) as error:
+            self._tell(id=number, error={"what": f"the request cannot be understood: {error}", "fix": "", "exit_code": 2})
+        except asyncio.CancelledError:
+            self._tell(id=number, done={"status": "cancelled"})
+            raise
+        else:
+            self._tell(id=number, done=done)
+        finally:
+            self._tasks.pop(number, None)
+            self._begun.pop(number, None)
+
+    def _operation(self, name: Any) -> Callable[[dict[str, Any]], Awaitable[Any]]:
+        known = {
+            "run": self._run,
+            "interrupt": self._interrupt,
+            "cancel": self._cancel,
+            "alive": lambda asked: self._desk.alive(asked["kernel"]),
+            "states": lambda asked: self._desk.states(),
+            "complete": lambda asked: self._desk.complete(asked["kernel"], asked["code"], asked["cursor"]),
+            "inspect": lambda asked: self._desk.inspect(asked["kernel"], asked["code"], asked["cursor"], asked["detail"]),
+        }
+        if name not in known:
+            raise UsageError(f"there is no operation {name!r}", f"Known: {', '.join(known)}.")
+        return known[name]
+
+    async def _run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not await self._desk.alive(asked["kernel"]):
+            raise UsageError(f"the kernel {asked['kernel']!r} has ended", "See :kernels for those that run.")
+
+        def begun(begun: Begun) -> None:
+            self._begun[asked["id"]] = begun
+            self._tell(id=asked["id"], begun=str(begun.stem))
+
+        return await self._desk.run(asked["code"], asked["language"], asked["kernel"], begun)
+
+    async def _interrupt(self, asked: dict[str, Any]) -> None:
+        if (begun := self._begun.get(asked["run"])) is not None:
+            begun.interrupt()
+
+    async def _cancel(self, asked: dict[str, Any]) -> None:
+        if (task := self._tasks.get(asked["run"])) is not None:
+            task.cancel()
+
+    def _tell(self, **message: Any) -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            self._writer.write(json.dumps(message).encode() + b"\n")
+
+
+def _is_us(writer: asyncio.StreamWriter) -> bool:
+    """Whether the other side is our own user, or root (socket(7), SO_PEERCRED)."""
+    peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return struct.unpack("3i", peer)[1] in (os.geteuid(), 0)
