@@ -7,7 +7,8 @@ Orders arrive as one JSON document a message, with descriptors beside it; the la
 
     {"op": "kernel", "id": n, "key": text, "mode": text}         + shell, iopub, stdin, control (listening), stdout, stderr
     {"op": "foreign", "id": n, "key": text, "argv": [text]}       + the same: any other Jupyter kernel, {connection_file} in argv
-    {"op": "script", "id": n, "argv": [text], "cwd": text}       + script file, stdout, stderr
+    {"op": "script", "id": n, "table": {}, "folder": text, "cwd": text}   + script file, stdout, stderr: see scripts.py
+    {"op": "copy", "id": n, "folder": text, "name": text}        + a pipe, stdout, stderr: what comes through it into a new file
     {"op": "signal", "id": n, "signum": k}                       to the item's process group
     {"op": "end", "id": n}                                       kill the item and all that it started
 
@@ -32,6 +33,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves out the script's own folder
 
 import processes
+import scripts
 
 PRELOAD = (
     "IPython.core.completerlib IPython.core.debugger IPython.core.oinspect IPython.extensions.storemagic IPython.utils.wildcard "
@@ -42,8 +44,6 @@ PRELOAD = (
 BROKER = b"\0sandboxmcp/broker"
 """The address that shims/shim.py asks."""
 _PR_SET_CHILD_SUBREAPER = 36
-_INLINE_SCRIPT = 96 << 10
-"""The operating system takes at most 128 KiB in one argument; larger scripts are run from their file."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -183,23 +183,40 @@ def become_foreign_kernel(order, fds):
 
 
 def become_script(order, fds):
-    """Replace this process by the script's interpreter. The script's text is the argument `{code}`, or the file `{file}`."""
+    """Replace this process by what runs the script."""
     script, out, err = fds
     os.dup2(out, 1)
     os.dup2(err, 2)
-    if order.get("cwd"):
-        os.chdir(order["cwd"])
-    size = os.fstat(script).st_size
-    if size <= _INLINE_SCRIPT and "{code}" in order["argv"]:
-        code = os.pread(script, size, 0).decode(errors="surrogateescape")
-        argv = [code if word == "{code}" else word for word in order["argv"]]
-    else:
-        os.set_inheritable(script, True)
-        argv = [f"/proc/self/fd/{script}" if word in ("{code}", "{file}") else word for word in order["argv"] if word != "-c"]
-    os.execvp(argv[0], argv)
+    try:
+        if order.get("cwd"):
+            os.chdir(order["cwd"])
+        with open(script, "rb", closefd=False) as file:
+            argv, stdin = scripts.prepare(order["table"], file.read(), order["folder"])
+        if stdin is not None:
+            os.dup2(stdin, 0)
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"the script could not be started: {error.strerror}: {error.filename}\n".encode(errors="replace"))
+        os._exit(126)
 
 
-STARTERS = {"kernel": become_kernel, "foreign": become_foreign_kernel, "script": become_script}
+def copy_in(order, fds):
+    """Write a new file in a new folder; its bytes come from the host, where the script cannot see the file itself."""
+    pipe, out, err = fds
+    os.dup2(err, 2)
+    os.close(out)
+    try:
+        os.mkdir(order["folder"], 0o700)
+        target = os.open(os.path.join(order["folder"], order["name"]), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o400)
+        while os.splice(pipe, target, 1 << 20):
+            pass
+        os._exit(0)
+    except OSError as error:
+        os.write(2, (error.strerror or "unknown").encode())
+        os._exit(1)
+
+
+STARTERS = {"kernel": become_kernel, "foreign": become_foreign_kernel, "script": become_script, "copy": copy_in}
 
 
 def apply_limits(limits):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,6 +35,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundFile:
+    """A file that a script is about: bound to FILE_PATH and FILE_CONTENT in its language."""
+
+    path: Path
+    """Its real path on the host."""
+    opened: Callable[[], AbstractContextManager[Path]] | None = None
+    """For a file that the sandbox does not see: gives, after checks of its own, a path under which it can be copied. None: the
+    sandbox sees it at the same path, and whatever stands there is resolved inside."""
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     """One thing to run: an item of a batch, or a single execution."""
 
@@ -40,6 +53,11 @@ class Script:
     language: str
     code: str
     timeout_s: float = 120.0
+    kernel: str | None = None
+    """The named kernel to run in; None: a fresh one."""
+    cwd: str | None = None
+    """Absolute path of the working folder; None: the workspace, or where the named kernel is."""
+    file: BoundFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ KEYS: tuple[Key, ...] = (
     Key("ingest_roots", _names, (), "more folders that ctx_index may read; relative ones resolve against the project", _never),
     Key("policy_packs", _names, ("default",), "packs by name or path; the strictest verdict of all wins", _never),
     Key("kernelspecs", _names, (), "installed Jupyter kernelspecs that may run too, in the sandbox, by name", _never),
+    Key("tool_folders", _names, (), "installations outside /usr, such as a Rust toolchain: inside read-only, last on PATH", _never),
     Key("preload", _names, (), "Python modules that kernels have imported before they start, such as numpy"),
     Key("kernel_start_s", _seconds, 30.0, "seconds in which a kernel must answer after its start"),
     Key("budget_tokens", _integer(50, 1_000_000), 2_000, "tokens of a rendered answer"),

@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -69,10 +69,12 @@ class Launcher:
     """One running sandbox and the launcher in it. Bound to the event loop that started it."""
 
     def __init__(
-        self, process: SandboxProcess, control: socket.socket, protection: Protection, broker: Broker | None = None
+        self, process: SandboxProcess, control: socket.socket, protection: Protection, path: str, broker: Broker | None = None
     ) -> None:
         self._process = process
         self.protection = protection
+        self.path = path
+        """Where programs are looked for inside."""
         self._control = control
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
@@ -107,7 +109,7 @@ class Launcher:
         finally:
             theirs.close()
         ours.setblocking(False)
-        launcher = cls(process, ours, plan.protection, broker)
+        launcher = cls(process, ours, plan.protection, plan.profile.path, broker)
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
         except BaseException as error:
@@ -130,15 +132,23 @@ class Launcher:
         """Any other Jupyter kernel; `{connection_file}` in `argv` becomes its connection file inside."""
         return await self._fork({"op": "foreign", "key": key, "argv": list(argv)}, [*sockets, *streams])
 
-    async def fork_script(self, argv: Sequence[str], code: bytes, streams: tuple[int, int], cwd: str | None = None) -> Item:
-        """A process of `argv` for one script; `{code}` in it is the text, or a file that holds it when it is long."""
+    async def fork_script(
+        self, table: Mapping[str, Any], code: bytes, streams: tuple[int, int], folder: str = "", cwd: str | None = None
+    ) -> Item:
+        """A process for one script, started as the table says (kernels/guest/scripts.py); `folder` is made for its files."""
         script = os.memfd_create("script", os.MFD_CLOEXEC)
         try:
             with os.fdopen(os.dup(script), "wb") as file:
                 file.write(code)
-            return await self._fork({"op": "script", "argv": list(argv), "cwd": cwd}, [script, *streams])
+            os.lseek(script, 0, os.SEEK_SET)
+            order = {"op": "script", "table": dict(table), "folder": folder, "cwd": cwd}
+            return await self._fork(order, [script, *streams])
         finally:
             os.close(script)
+
+    async def fork_copy(self, pipe: int, folder: str, name: str, streams: tuple[int, int]) -> Item:
+        """A process that writes what comes through a pipe to a new file of a new folder inside."""
+        return await self._fork({"op": "copy", "folder": folder, "name": name}, [pipe, *streams])
 
     async def _fork(self, order: dict[str, Any], fds: list[int]) -> Item:
         number = next(self._numbers)

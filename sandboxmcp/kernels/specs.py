@@ -7,8 +7,6 @@ Whatever provisioner a kernelspec names, it gets ours.
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +24,6 @@ PREFIX = "sandboxmcp-"
 
 FORKED = "sandboxmcp-kernels-start-only-inside-the-sandbox"
 """In place of a program in the argv of our own kernelspecs: the launcher forks these, and elsewhere they start nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptLanguage:
-    """A language whose one-shot scripts are plain processes of the launcher."""
-
-    name: str
-    argv: tuple[str, ...]
-    install: str
-    """What to install where its program is missing."""
 
 
 class SandboxKernelSpecManager(KernelSpecManager):
@@ -72,14 +60,11 @@ class SandboxKernelSpecManager(KernelSpecManager):
 
 
 def kernel_languages(folder: Path | None = None) -> tuple[str, ...]:
-    """The languages that have a kernel of their own."""
+    """The languages that have a kernelspec, for Jupyter's clients too."""
     return tuple(sorted(file.parent.name for file in (folder or data_folder("kernels")).glob("*/kernel.json")))
 
 
-def script_languages(folder: Path | None = None) -> dict[str, ScriptLanguage]:
-    """The languages that run as plain processes, by name."""
-    found = {}
-    for file in sorted((folder or data_folder("kernels")).glob("*/script.toml")):
-        table = tomllib.loads(file.read_text())
-        found[file.parent.name] = ScriptLanguage(file.parent.name, tuple(table["argv"]), table["install"])
-    return found
+def stateful_languages(folder: Path | None = None) -> tuple[str, ...]:
+    """Those whose kernels keep variables between calls. The others' kernels run each cell as a script of its own."""
+    base = folder or data_folder("kernels")
+    return tuple(name for name in kernel_languages(base) if not (base / name / "script.toml").exists())

@@ -25,6 +25,7 @@ SHIM_INTERPRETER = "/opt/sandboxmcp/python"
 _ETC = (
     "alternatives", "debian_version", "dpkg", "fonts", "host.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
     "locale.alias", "localtime", "magic", "mime.types", "os-release", "protocols", "services", "ssl/certs", "terminfo", "timezone",
+    "R", "dotnet", "erlang", "mono", "perl", "php",  # without their settings these runtimes do not start, or not as installed
 )  # fmt: skip
 _SYSTEM_DATA = ("/var/lib/dpkg",)
 """World-readable package data: what is installed is a usual question, and holds no secret."""

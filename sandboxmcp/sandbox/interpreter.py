@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +37,14 @@ def running_interpreter(workspace: Path) -> Interpreter:
     folders: list[str] = []
     for prefix in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}):
         folders += _narrowed(Path(prefix), workspace)
-    outermost = [folder for folder in sorted(set(folders)) if not any(_below(folder, other) for other in folders)]
-    return Interpreter(sys.executable, tuple(outermost), _links(sys.executable, outermost))
+    needed = outermost(folders)
+    return Interpreter(sys.executable, needed, _links(sys.executable, needed))
+
+
+def outermost(folders: Iterable[str]) -> tuple[str, ...]:
+    """Those that lie in none of the others, sorted."""
+    all_of_them = set(folders)
+    return tuple(folder for folder in sorted(all_of_them) if not any(_below(folder, other) for other in all_of_them))
 
 
 def _narrowed(prefix: Path, workspace: Path) -> list[str]:
@@ -48,7 +55,7 @@ def _narrowed(prefix: Path, workspace: Path) -> list[str]:
     return [str(prefix / name) for name in _INSTALLATION if (prefix / name).exists()]
 
 
-def _links(executable: str, folders: list[str]) -> dict[str, str]:
+def _links(executable: str, folders: Iterable[str]) -> dict[str, str]:
     links: dict[str, str] = {}
     path = executable
     while os.path.islink(path):

@@ -10,8 +10,9 @@ from pathlib import Path
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
-from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
+from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.protect import Protection, host_sockets, look_at
+from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -37,22 +38,23 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
     protection = look_at(workspace)
+    tools = tool_folders(settings["tool_folders"])
     profile = SandboxProfile(
         workspace=str(workspace),
-        binds=_binds(str(workspace), interpreter, protection),
+        binds=_binds(str(workspace), outermost((*interpreter.folders, *tools)), protection),
         links={**interpreter.links, **_shims(interpreter, brokered)},
         system_folders=system_folders(),
-        path=f"{SHIMS}:{_path(interpreter)}" if brokered else _path(interpreter),
+        path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
         environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
     )
     return Plan(profile, interpreter, protection)
 
 
-def _binds(workspace: str, interpreter: Interpreter, protection: Protection) -> tuple[Bind, ...]:
+def _binds(workspace: str, installed: Collection[str], protection: Protection) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only."""
-    outside = [folder for folder in interpreter.folders if not _within(folder, workspace)]
-    inside = {folder for folder in (*interpreter.folders, *_our_own_code()) if _within(folder, workspace)}
+    outside = [folder for folder in installed if not _within(folder, workspace)]
+    inside = {folder for folder in (*installed, *_our_own_code()) if _within(folder, workspace)}
     read_only = sorted(inside | {f"{workspace}/{name}" for name in protection.existing})
     movable = {f"{workspace}/{name}" for name in protection.mountpoints}
     movable |= {folder for path in read_only for folder in mountpoints_between(workspace, path)}

@@ -111,6 +111,7 @@ LOOSER = {
     "ingest_roots": "ingest_roots = ['/home']",
     "policy_packs": "policy_packs = []",
     "kernelspecs": "kernelspecs = ['ir']",
+    "tool_folders": "tool_folders = ['/opt/evil']",
     "limits.output": "[limits]\noutput = '2GiB'",
     "limits.memory": "[limits]\nmemory = '64GiB'",
     "limits.processes": "[limits]\nprocesses = 4096",

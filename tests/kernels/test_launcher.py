@@ -103,7 +103,7 @@ def test_signals_reach_the_items_process_group(inside):
             with open(os.devnull, "wb") as null:
                 streams = (null.fileno(), null.fileno())
                 code = b"trap 'exit 42' INT; touch trapped; while :; do sleep 0.01; done"
-                item = await session._launcher.fork_script(["/bin/sh", "-c", "{code}"], code, streams)
+                item = await session._launcher.fork_script({"argv": ["/bin/sh", "-c", "{code}"]}, code, streams)
             while not (inside.workspace / "trapped").exists():
                 await __import__("asyncio").sleep(0.01)
             item.signal(signal.SIGINT)

@@ -8,27 +8,15 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome
-from sandboxmcp.core.resources import data_folder
-
-EXAMPLES = sorted(data_folder("kernels").glob("*/example.toml"))
-
 
 def ended(outcome: Outcome) -> tuple[str, int | None]:
     return outcome.status, outcome.exit_code
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.parent.name)
-def test_each_languages_example_prints_what_it_says(inside, example):
-    table = tomllib.loads(example.read_text())
-    ran = inside.run(table["code"], example.parent.name)
-    assert (ran.text, ran.outcome.status) == (table["stdout"], "ok")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +166,7 @@ def test_scripts_run_side_by_side(inside):
 
 
 def test_an_unknown_language_names_the_known_ones(inside):
-    with pytest.raises(UsageError, match="Use one of: python, shell"):
+    with pytest.raises(UsageError, match="Use one of: csharp, elixir, go, javascript"):
         inside.run("x", "cobol")
 
 

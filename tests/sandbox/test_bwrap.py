@@ -30,7 +30,7 @@ ETC
 """
 ETC = (
     "alternatives debian_version dpkg fonts host.conf ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime magic mime.types "
-    "os-release protocols services ssl/certs terminfo timezone"
+    "os-release protocols services ssl/certs terminfo timezone R dotnet erlang mono perl php"
 ).split()
 
 
