@@ -7,7 +7,7 @@ kernels/<language>/script.toml holds one table, and `[[alternative]]` tables who
     check        commands run inside the sandbox, `{program}` in their words: all must end with 0
                  [[check]] argv, and install: what is missing when this one fails and those before it do not
     argv, name, stdin, wrap, files, environment
-                 how a script runs: kernels/guest/scripts.py
+                 how a script runs: kernels/guest/commands.py
     file         the same keys once more, for a script with a bound file: FILE_PATH is then a variable of its environment
 """
 
@@ -40,7 +40,7 @@ class Alternative:
     program: str
     checks: tuple[Check, ...]
     table: Mapping[str, Any]
-    """As kernels/guest/scripts.py takes it; `{program}` is still in it."""
+    """As kernels/guest/commands.py takes it; `{program}` is still in it."""
     file: Mapping[str, Any] = field(default_factory=dict)
     """What is added to the table when a file is bound."""
 

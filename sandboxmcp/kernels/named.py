@@ -22,10 +22,11 @@ import anyio
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.kernels.binding import prelude
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import Begun, end_of
+from sandboxmcp.kernels.running import Begun, end_of, execute_both
 from sandboxmcp.kernels.specs import PREFIX
 from sandboxmcp.sandbox.usage import host_pid, memory_of, tree
 
@@ -80,8 +81,9 @@ class NamedKernels:
         script: Script,
         watch: Callable[[LiveKernel], Callable[[], str]],
         on_begin: Callable[[Begun], None] | None = None,
+        file: str | None = None,
     ) -> Outcome:
-        """Run a script in the kernel of that name, which is started on first use.
+        """Run a script in the kernel of that name, which is started on first use; `file`: path inside of a file to bind.
 
         `watch` begins to watch the item and returns what ends that and says which limit was breached, if any. `on_begin` is
         called when the script's turn has come.
@@ -98,7 +100,7 @@ class NamedKernels:
             stem = self._captures / secrets.token_hex(8)
             displayed = Displayed(kernel.live.capture.stem)
             reply = Reply(displayed=displayed)
-            status = await self._execute(kernel, script, reply)
+            status = await self._execute(kernel, script, reply, file)
             cancelled = status == "cancelled"
             with anyio.CancelScope(shield=True):
                 out, err = await kernel.live.capture.cut(stem)
@@ -114,10 +116,10 @@ class NamedKernels:
             raise CancelledRun(outcome)
         return outcome
 
-    async def _execute(self, kernel: _Named, script: Script, reply: Reply) -> Status | None:
+    async def _execute(self, kernel: _Named, script: Script, reply: Reply, file: str | None) -> Status | None:
         try:
             async with asyncio.timeout(script.timeout_s):
-                await kernel.live.execute(script.code, reply)
+                await execute_both(kernel.live, prelude(script, file), script.code, reply)
         except TimeoutError:
             await self._calm(kernel)
             return "timeout"
@@ -239,7 +241,7 @@ class NamedKernels:
         Raises:
             UsageError: there is no such kernel.
         """
-        await self._forget(self._named(name))
+        await self._end(self._named(name))
 
     async def restart(self, name: str) -> None:
         """End a kernel and start it anew, empty.
@@ -248,17 +250,23 @@ class NamedKernels:
             UsageError: there is no such kernel.
         """
         kernel = self._named(name)
-        await self._forget(kernel)
-        async with self._starting:
-            await self._start(name, kernel.language)
+        await self._end(kernel)
+        await self._get(name, kernel.language)
 
     async def reap(self, idle_s: float) -> list[str]:
         """End the kernels that nobody has used for so long. Returns their names."""
         now = time.monotonic()
         idle = [one for one in self._kernels.values() if not one.turn.locked() and now - one.used > idle_s]
         for kernel in idle:
-            await self._forget(kernel)
+            await self._end(kernel)
         return [kernel.name for kernel in idle]
+
+    async def _end(self, kernel: _Named) -> None:
+        """Kill it first: a call that runs in it ends then, and takes its output with it, before the rest is given up."""
+        await kernel.live.item.killed()
+        async with kernel.turn:
+            if self._kernels.get(kernel.name) is kernel:
+                await self._forget(kernel)
 
     def _named(self, name: str) -> _Named:
         if name not in self._kernels:
@@ -277,7 +285,7 @@ class NamedKernels:
 
     async def close(self) -> None:
         for kernel in list(self._kernels.values()):
-            await self._forget(kernel)
+            await self._end(kernel)
 
 
 class CancelledRun(asyncio.CancelledError):

@@ -30,11 +30,15 @@ class Begun:
 class Running:
     """A script under way."""
 
-    def __init__(self, script: Script, item: Item, capture: ItemCapture, kernel: LiveKernel | None) -> None:
+    def __init__(self, script: Script, item: Item, capture: ItemCapture, kernel: LiveKernel | None, prelude: str = "") -> None:
+        """`prelude` is run before the script, unseen."""
         self._script = script
         self.item = item
         self._capture = capture
         self.kernel = kernel
+        self._prelude = prelude
+        self.folder = ""
+        """A folder inside that is the script's own; to be removed after it."""
         self._displayed = Displayed(capture.stem)
         self._reply = Reply(displayed=self._displayed)
         self.begun = Begun(capture.stem, partial(item.signal, signal.SIGINT))
@@ -42,7 +46,7 @@ class Running:
     async def finished(self) -> None:
         """Wait until the script has ended by itself."""
         if self.kernel is not None:
-            await self.kernel.execute(self._script.code, self._reply)
+            await execute_both(self.kernel, self._prelude, self._script.code, self._reply)
         else:
             await asyncio.shield(self.item.ended)
 
@@ -70,6 +74,17 @@ class Running:
             reasons.append(f"output was lost: {self._capture.trouble}")
         reason = "; ".join(filter(None, reasons))
         return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._displayed.artifacts), reason)
+
+
+async def execute_both(kernel: LiveKernel, prelude: str, code: str, reply: Reply) -> None:
+    """Run a script after what prepares it. A preparation that fails is the script's failure: what it wrote is on its stderr."""
+    if prelude:
+        prepared = Reply()
+        await kernel.execute(prelude, prepared, silent=True)
+        if prepared.status != "ok":
+            reply.status, reply.name, reply.value = prepared.status, prepared.name, prepared.value
+            return
+    await kernel.execute(code, reply)
 
 
 def end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
