@@ -7,7 +7,7 @@ Orders arrive as one JSON document a message, with descriptors beside it; the la
 
     {"op": "kernel", "id": n, "key": text, "mode": text}         + shell, iopub, stdin, control (listening), stdout, stderr
     {"op": "foreign", "id": n, "key": text, "argv": [text]}       + the same: any other Jupyter kernel, {connection_file} in argv
-    {"op": "script", "id": n, "table": {}, "folder": text, "cwd": text}   + script file, stdout, stderr: see scripts.py
+    {"op": "script", "id": n, "table": {}, "folder": text, "cwd": text}   + script file, stdout, stderr: see commands.py
     {"op": "copy", "id": n, "folder": text, "name": text}        + a pipe, stdout, stderr: what comes through it into a new file
     {"op": "signal", "id": n, "signum": k}                       to the item's process group
     {"op": "end", "id": n}                                       kill the item and all that it started
@@ -32,8 +32,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves out the script's own folder
 
+import commands
 import processes
-import scripts
 
 PRELOAD = (
     "IPython.core.completerlib IPython.core.debugger IPython.core.oinspect IPython.extensions.storemagic IPython.utils.wildcard "
@@ -191,7 +191,7 @@ def become_script(order, fds):
         if order.get("cwd"):
             os.chdir(order["cwd"])
         with open(script, "rb", closefd=False) as file:
-            argv, stdin = scripts.prepare(order["table"], file.read(), order["folder"])
+            argv, stdin = commands.prepare(order["table"], file.read(), order["folder"])
         if stdin is not None:
             os.dup2(stdin, 0)
         os.execvp(argv[0], argv)

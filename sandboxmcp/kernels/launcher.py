@@ -135,7 +135,7 @@ class Launcher:
     async def fork_script(
         self, table: Mapping[str, Any], code: bytes, streams: tuple[int, int], folder: str = "", cwd: str | None = None
     ) -> Item:
-        """A process for one script, started as the table says (kernels/guest/scripts.py); `folder` is made for its files."""
+        """A process for one script, started as the table says (kernels/guest/commands.py); `folder` is made for its files."""
         script = os.memfd_create("script", os.MFD_CLOEXEC)
         try:
             with os.fdopen(os.dup(script), "wb") as file:

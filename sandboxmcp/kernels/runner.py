@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +21,10 @@ import zmq.asyncio
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.connection import SocketFolder
+from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
@@ -31,7 +32,8 @@ from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, Running
-from sandboxmcp.kernels.specs import kernel_languages, script_languages
+from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
+from sandboxmcp.kernels.specs import stateful_languages
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.hints import limit_hint
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
@@ -61,7 +63,7 @@ class Runner:
 
     def languages(self) -> tuple[str, ...]:
         """The names that `Script.language` may have."""
-        return tuple(sorted({*kernel_languages(), *self._scripts, *self._settings["kernelspecs"]}))
+        return tuple(sorted({*stateful_languages(), *self._scripts, *self._settings["kernelspecs"]}))
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[RunSession]:
@@ -101,6 +103,7 @@ class RunSession:
         self._pool = KernelPool(place, captures)
         self.named = NamedKernels(place, captures, registry)
         self._scripts = script_languages()
+        self._runtimes = Runtimes(launcher, captures)
         self._tidying: set[asyncio.Task[None]] = set()
         self._running = 0
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
@@ -127,17 +130,20 @@ class RunSession:
         """Run one script to its end, at most `script.timeout_s` seconds.
 
         Cancelled, it kills the item with everything it started, passes what was captured to `on_partial`, and lets the
-        cancellation go on.
+        cancellation go on. A language that is not installed is an outcome too: the script is skipped.
 
         Raises:
-            UsageError: the language is unknown, or the code cannot be passed on (a NUL byte in a shell script).
+            UsageError: the language is unknown, the script's file cannot be bound, or the code cannot be passed on (a NUL byte).
             KernelError: the sandbox or the kernel died before the script began.
         """
-        async with self._turns:
-            return await self._run(script, on_partial, on_begin)
+        async with self._turns, bound(self._launcher, script.file, self._captures) as file:
+            try:
+                running = await self._begin(script, file)
+            except NotInstalled as missing:
+                return Outcome(script, "skipped", None, 0.0, reason=str(missing))
+            return await self._run(script, running, on_partial, on_begin)
 
-    async def _run(self, script: Script, on_partial: OnPartial | None, on_begin: OnBegin | None) -> Outcome:
-        running = await self._begin(script)
+    async def _run(self, script: Script, running: Running, on_partial: OnPartial | None, on_begin: OnBegin | None) -> Outcome:
         if on_begin is not None:
             on_begin(running.begun)
         watched = self._watch(running.item, sends=running.kernel is not None)
@@ -155,6 +161,9 @@ class RunSession:
             if on_partial is not None:
                 on_partial(outcome)
             raise
+        except BaseException:
+            await self._end(running, watched, "killed", time.monotonic() - started)  # a fault of ours must not leave it running
+            raise
         return await self._end(running, watched, status, time.monotonic() - started)
 
     async def run_in(
@@ -166,12 +175,13 @@ class RunSession:
             UsageError: the name or the language cannot be used for a kernel that stays.
             KernelError: the kernel does not start.
         """
-        languages = sorted({*kernel_languages(), *self._allowed})
+        languages = sorted({*stateful_languages(), *self._allowed})
         if script.language not in languages:
             fix = f"Leave `kernel` out, or use one of: {', '.join(languages)}."
             raise UsageError(f"{script.language[:60]!r} keeps no state between calls", fix)
         try:
-            outcome = await self.named.run(name, script, self._watch_named, on_begin)
+            async with bound(self._launcher, script.file, self._captures) as file:
+                outcome = await self.named.run(name, script, self._watch_named, on_begin, file)
         except CancelledRun as cancelled:
             if on_partial is not None:
                 on_partial(cancelled.outcome)
@@ -193,9 +203,9 @@ class RunSession:
 
         return finish
 
-    async def _begin(self, script: Script) -> Running:
+    async def _begin(self, script: Script, file: str | None) -> Running:
         if script.language in self._scripts:
-            return await self._begin_process(script)
+            return await self._begin_process(script, file)
         if script.language != "python":
             if script.language in self._allowed:
                 kernel = await self._pool.foreign(script.language)
@@ -203,7 +213,7 @@ class RunSession:
             known = sorted({"python", *self._scripts, *self._allowed})
             raise UsageError(f"there is no language {script.language[:60]!r}", f"Use one of: {', '.join(known)}.")
         kernel = await self._pool.lease()
-        return Running(script, kernel.item, kernel.capture, kernel)
+        return Running(script, kernel.item, kernel.capture, kernel, prelude(script, file))
 
     def _watch(self, item: Item, *, sends: bool) -> Watched:
         loop = asyncio.get_running_loop()
@@ -221,12 +231,18 @@ class RunSession:
             self._running -= 1
             self._watchdog.finish(watched)
         outcome = await self._swept(self._explained(outcome, watched))
+        if running.folder:
+            self._tidy(remove_folder(self._launcher, running.folder))
         if running.kernel is not None:
-            tidying = asyncio.ensure_future(running.kernel.forget())
-            self._tidying.add(tidying)
-            tidying.add_done_callback(self._tidying.discard)
+            self._tidy(running.kernel.forget())
             self._pool.replenish()
         return outcome
+
+    def _tidy(self, work: Coroutine[None, None, None]) -> None:
+        """Do it behind the answer; the session's end waits for it."""
+        tidying = asyncio.ensure_future(work)
+        self._tidying.add(tidying)
+        tidying.add_done_callback(self._tidying.discard)
 
     async def _swept(self, outcome: Outcome) -> Outcome:
         """The same, after protected paths that appeared meanwhile were moved aside."""
@@ -246,21 +262,22 @@ class RunSession:
         hint = limit_hint(_tail(outcome.stderr.path), ended_by, self._limits)
         return replace(outcome, reason="; ".join(filter(None, (outcome.reason, hint))))
 
-    async def _begin_process(self, script: Script) -> Running:
-        language = self._scripts[script.language]
+    async def _begin_process(self, script: Script, file: str | None) -> Running:
         if "\0" in script.code:
             raise UsageError("the code has a NUL byte, which no shell can take", "Remove it, or write it as an escape such as \\0.")
-        if shutil.which(language.argv[0]) is None:
-            raise UsageError(f"{script.language} is not installed", f"Install {language.install}.")
+        table = (await self._runtimes.find(self._scripts[script.language])).table(file)
+        folder = private_folder("script") if table.get("name") or table.get("files") else ""
         capture = ItemCapture(self._captures, secrets.token_hex(8), self._cap)
         try:
             code = script.code.encode(errors="surrogateescape")
-            item = await self._launcher.fork_script(language.argv, code, capture.streams)
+            item = await self._launcher.fork_script(table, code, capture.streams, folder, script.cwd)
             capture.close_writers()
         except BaseException:
             capture.discard()
             raise
-        return Running(script, item, capture, None)
+        running = Running(script, item, capture, None)
+        running.folder = folder
+        return running
 
     async def close(self) -> None:
         """End the sandbox; scripts that still run end as killed."""
