@@ -13,8 +13,10 @@ from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
 from sandboxmcp.policy.brokered import read_broker
 from sandboxmcp.policy.facts import Access
+from sandboxmcp.policy.patterns import pattern_problem
 from sandboxmcp.policy.programs import Function, Operands, Program, Runs, Then, TouchRule
 from sandboxmcp.policy.rules import CONDITIONS, Example, Key, Rule
+from sandboxmcp.policy.secrets import LONGEST_REPEAT, Shape, shape_problem
 from sandboxmcp.policy.tomllines import Path as Place
 from sandboxmcp.policy.tomllines import line_of, lines_of
 from sandboxmcp.sandbox.broker.programs import Brokered
@@ -44,6 +46,8 @@ class Pack:
     capabilities: tuple[Rule, ...]
     """What it takes to be able to do something: rules without a verdict, named after it."""
     ask_is_deny: bool
+    secrets: tuple[Shape, ...]
+    """Credentials that are masked in what is captured."""
     lines: Mapping[Place, int]
 
     def broken(self, place: Place, what: str, fix: str = "") -> BrokenPack:
@@ -87,7 +91,7 @@ class _Loader:
         return BrokenPack(self.file, line_of(place, self.lines), what, fix)
 
     def pack(self, table: Mapping[str, Any]) -> Pack:
-        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function", "broker", "capability"})
+        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function", "broker", "capability", "secret"})
         about = self.table(table["pack"], ("pack",))
         self.keys(about, ("pack",), required={"name"}, optional={"version", "description", "extends", "ask"})
         self.among([about["ask"]] if "ask" in about else [], ("deny",), ("pack", "ask"))
@@ -106,6 +110,7 @@ class _Loader:
             brokers=tuple(read_broker(self, broker, place, name) for broker, place in self.tables(table, "broker")),
             capabilities=tuple(self.capability(one, place) for one, place in self.tables(table, "capability")),
             ask_is_deny="ask" in about,
+            secrets=tuple(self.secret(one, place) for one, place in self.tables(table, "secret")),
             lines=self.lines,
         )
 
@@ -162,6 +167,23 @@ class _Loader:
             when=self.conditions(table, "when", place),
             unless=self.conditions(table, "unless", place),
         )
+
+    def secret(self, table: Mapping[str, Any], place: Place) -> Shape:
+        self.keys(table, place, required={"name", "anchors", "pattern", "masked", "kept"}, optional={"caseless"})
+        pattern = self.text(table, "pattern", place)
+        if problem := pattern_problem(pattern, few=LONGEST_REPEAT):
+            raise self.fail((*place, "pattern"), f"pattern {problem}")
+        shape = Shape(
+            name=self.text(table, "name", place),
+            anchors=self.names(table, "anchors", place),
+            pattern=pattern,
+            caseless=self.switch(table, "caseless", place),
+            masked=self.names(table, "masked", place),
+            kept=self.names(table, "kept", place),
+        )
+        if problem := shape_problem(shape):
+            raise self.fail(place, f"secret {shape.name!r}: {problem}", "Mend the pattern, its anchors or the example.")
+        return shape
 
     def conditions(self, table: Mapping[str, Any], key: str, place: Place) -> tuple[tuple[str, Any], ...]:
         conditions = self.table(table.get(key, {}), (*place, key))

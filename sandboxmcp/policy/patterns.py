@@ -16,14 +16,14 @@ _MOST_CHARACTERS = 4_096
 """Of an argument that is searched; whether the rest matches is unknown."""
 
 
-def pattern_problem(pattern: Any) -> str:
-    """What is wrong with a pattern; empty when nothing is."""
+def pattern_problem(pattern: Any, few: int = _FEW) -> str:
+    """What is wrong with a pattern; empty when nothing is. Repetitions of at most `few` are not counted."""
     if not isinstance(pattern, str):
         return "wants a regular expression"
     try:
         re.compile(pattern)
         parsed = re._parser.parse(pattern)  # type: ignore[attr-defined]  # the only parser of Python's own patterns
-        repeats = list(_repeats(parsed, 0))
+        repeats = list(_repeats(parsed, 0, few))
     except (re.error, OverflowError, RecursionError) as error:
         return f"is not a regular expression: {error}"
     if any(depth for depth in repeats):
@@ -40,18 +40,18 @@ def search(pattern: str, text: str) -> bool | None:
     return None if HOLE in text or len(text) > _MOST_CHARACTERS else False
 
 
-def _repeats(parsed: Any, depth: int) -> Iterator[int]:
+def _repeats(parsed: Any, depth: int, few: int) -> Iterator[int]:
     """For every repetition of more than a few, how many such repetitions it stands in; alternatives in one count as one."""
     for operator, argument in parsed:
         name = str(operator)
         inside = depth
-        if name in {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"} and argument[1] > _FEW:
+        if name in {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"} and argument[1] > few:
             yield depth
             inside += 1
         elif name == "BRANCH" and depth:
             yield depth
         for part in _parts(argument):
-            yield from _repeats(part, inside)
+            yield from _repeats(part, inside, few)
 
 
 def _parts(argument: Any) -> Iterator[Any]:

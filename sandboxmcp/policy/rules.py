@@ -287,7 +287,9 @@ def _line(subject: Subject, globs: Sequence[str]) -> bool | None:
     line = joined([Word(subject.fact.name, 0), *subject.fact.args])
     if any(fnmatchcase(line, glob) for glob in globs):
         return True
-    return None if HOLE in line and any(fnmatchcase(glob.split("*")[0], line.split(HOLE)[0] + "*") for glob in globs) else False
+    known, hole, _ = line.partition(HOLE)
+    heads = [glob.split("*")[0] for glob in globs]
+    return None if hole and any(head.startswith(known) or known.startswith(head) for head in heads) else False
 
 
 def _any(answers: Sequence[bool | None]) -> bool | None:

@@ -1,0 +1,71 @@
+"""Packs of a project may only tighten what its user says."""
+
+from pathlib import Path
+
+import pytest
+
+from sandboxmcp.core.errors import BrokenPack
+from sandboxmcp.policy.engine import load_engine
+
+DENY = """[pack]
+name = "project"
+[[rule]]
+id = "no-make"
+language = "shell"
+command = "make"
+verdict = "deny"
+because = "Not here."
+instead = "Use ninja."
+[[rule.example]]
+code = "make all"
+verdict = "deny"
+"""
+LOOSENING = {
+    "allow": (DENY.replace('verdict = "deny"', 'verdict = "allow"'), "rule 'no-make' allows"),
+    "program": (DENY + '[[program]]\nnames = ["git"]\nvalues = ["-c"]\n', "describes a program"),
+    "function": (DENY + '[[function]]\nlanguage = "python"\nnames = ["x"]\nruns = "code"\n', "describes a function"),
+    "capability": (DENY + '[[capability]]\nname = "x"\nlanguage = "shell"\ncommand = "x"\n', "describes a capability"),
+    "broker": (
+        DENY + '[[broker]]\nprogram = "nc"\nverdict = "allow"\nrun = ["nc"]\n[[broker.shape]]\nname = "all"\n',
+        "lets 'nc' out",
+    ),
+}
+
+
+def test_every_pack_of_a_project_counts(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(DENY)
+    engine = load_engine(project=tmp_path)
+    assert [engine.judge(code, "shell").rule for code in ("make x", "curl u", "ls")] == ["no-make", "curl-to-stdout", None]
+
+
+def test_a_project_without_packs_changes_nothing(tmp_path: Path) -> None:
+    assert [pack.name for pack in load_engine(project=tmp_path / "none").packs] == ["programs", "default"]
+
+
+@pytest.mark.parametrize(("text", "what"), LOOSENING.values(), ids=LOOSENING)
+def test_a_project_pack_that_tries_to_loosen_is_refused_with_its_line(text: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(BrokenPack, match=what) as refused:
+        load_engine(project=tmp_path)
+    assert (refused.value.file, refused.value.line > 1) == (tmp_path / "a.toml", True)
+
+
+def test_a_project_pack_of_a_shipped_name_does_not_take_its_place(tmp_path: Path) -> None:
+    (tmp_path / "default.toml").write_text(DENY.replace('name = "project"', 'name = "default"'))
+    engine = load_engine(project=tmp_path)
+    assert [engine.judge(code, "shell").rule for code in ("make x", "curl u")] == ["no-make", "curl-to-stdout"]
+
+
+def test_a_link_in_a_circle_is_a_broken_pack(tmp_path: Path) -> None:
+    (tmp_path / "loop.toml").symlink_to(tmp_path / "loop.toml")
+    with pytest.raises(BrokenPack, match="cannot be read"):
+        load_engine(project=tmp_path)
+
+
+def test_rules_that_contradict_each_other_give_the_stricter_verdict(tmp_path: Path) -> None:
+    allows = DENY.replace('verdict = "deny"', 'verdict = "allow"').replace('"project"', '"mine"').replace("no-make", "make")
+    (tmp_path / "packs").mkdir()
+    (tmp_path / "packs/mine.toml").write_text(allows)
+    (tmp_path / "a.toml").write_text(DENY)
+    engine = load_engine(["default", "mine"], [tmp_path / "packs"], project=tmp_path)
+    assert engine.judge("make x", "shell").action == "deny"
