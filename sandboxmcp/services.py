@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 from sandboxmcp.core.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sandboxmcp.core.audit import AuditLog
     from sandboxmcp.kernels.registry import Registry
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
+    from sandboxmcp.policy.secrets import Redactor
     from sandboxmcp.sandbox.broker.session import Broker
     from sandboxmcp.store.store import Store
 
@@ -48,13 +52,39 @@ class Services:
     def _store(self) -> Store:
         from sandboxmcp.store.store import Store
 
-        return Store(self.settings.data_dir, index_head=self.settings["index.head"], index_tail=self.settings["index.tail"])
+        return Store(
+            self.settings.data_dir,
+            index_head=self.settings["index.head"],
+            index_tail=self.settings["index.tail"],
+            mask=self._mask,
+            keep_raw=self.settings["capture.raw"],
+        )
+
+    def _mask(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Masks credentials. Without a policy nothing is kept: BrokenPack, as for everything else that runs."""
+        with self._building:
+            redactor = self._redactor
+        return redactor(pieces)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        from sandboxmcp.policy.sources import redactor_of
+
+        return redactor_of(self.settings)
 
     @cached_property
     def _engine(self) -> Engine:
-        from sandboxmcp.policy.engine import load_engine
+        from sandboxmcp.policy.sources import engine_of
 
-        return load_engine(self.settings["policy_packs"])
+        return engine_of(self.settings)
+
+    @cached_property
+    def audit(self) -> AuditLog:
+        """The log of verdicts and of what was let out."""
+        from sandboxmcp.core.audit import AuditLog
+        from sandboxmcp.sandbox.broker.session import AUDIT_FILE
+
+        return AuditLog(self.settings.data_dir / AUDIT_FILE)
 
     @cached_property
     def _runner(self) -> Runner:
@@ -81,5 +111,7 @@ class Services:
             await self._runner.close()
         if (broker := self.__dict__.get("_broker")) is not None:
             broker.close()
+        if "audit" in self.__dict__:
+            self.audit.close()
         if "_store" in self.__dict__:
             self._store.close()

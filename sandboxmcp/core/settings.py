@@ -74,6 +74,15 @@ def _private(value: Any) -> tuple[str, ...]:
     return names
 
 
+def _switch(value: Any) -> bool:
+    """TOML's own true and false, or a text that means one of them."""
+    found = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    meant = found.get(str(value).strip().lower())
+    if meant is None:
+        raise ValueError("wants true or false")
+    return meant
+
+
 def _folder(value: Any) -> Path | None:
     if not isinstance(value, str) or "\0" in value:
         raise ValueError("wants a path")
@@ -97,6 +106,14 @@ def _fewer(old: Any, new: Any) -> bool:
     return new == old or bool(new and (not old or set(new) <= set(old)))
 
 
+def _off(old: Any, new: Any) -> bool:
+    return bool(old or not new)
+
+
+def _on(old: Any, new: Any) -> bool:
+    return bool(new or not old)
+
+
 def _never(old: Any, new: Any) -> bool:
     return bool(old == new)
 
@@ -106,6 +123,7 @@ KEYS: tuple[Key, ...] = (
     Key("workspace", _folder, None, "project folder, writable inside the sandbox; default: the working folder", _never),
     Key("ingest_roots", _names, (), "more folders that ctx_index may read; relative ones resolve against the project", _never),
     Key("policy_packs", _names, ("default",), "packs by name or path; the strictest verdict of all wins", _never),
+    Key("claude_permissions", _switch, True, "what Claude Code's settings deny or want asked holds in kernels too", _on),
     Key("kernelspecs", _names, (), "installed Jupyter kernelspecs that may run too, in the sandbox, by name", _never),
     Key("tool_folders", _names, (), "installations outside /usr, such as a Rust toolchain: inside read-only, last on PATH", _never),
     Key("preload", _names, (), "Python modules that kernels have imported before they start, such as numpy"),
@@ -129,6 +147,7 @@ KEYS: tuple[Key, ...] = (
     Key("network.bytes", _size, 4 << 30, "bytes that brokered programs of one session may send and receive", _smaller),
     Key("network.size", _size, 1 << 30, "bytes of one brokered answer", _smaller),
     Key("network.time_s", _seconds, 300.0, "seconds of one brokered request", _smaller),
+    Key("capture.raw", _switch, False, "also keep what was captured before credentials in it were masked, mode 0600", _off),
     Key("index.head", _size, 32 << 20, "bytes from the start of a capture that are indexed"),
     Key("index.tail", _size, 32 << 20, "bytes from the end of a capture that are indexed"),
 )
@@ -188,9 +207,14 @@ def load_settings(
     return Settings(values)
 
 
-def _user_file(environ: Mapping[str, str]) -> Path:
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """Where the user's own settings and packs lie."""
     base = environ.get("XDG_CONFIG_HOME", "").strip() or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    return Path(base) / "sandboxmcp" / "sandboxmcp.toml"
+    return Path(base) / "sandboxmcp"
+
+
+def _user_file(environ: Mapping[str, str]) -> Path:
+    return config_folder(environ) / "sandboxmcp.toml"
 
 
 def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.errors import StoreError, UsageError
 
 _PIECE = 1 << 20
 
@@ -15,12 +16,15 @@ _PIECE = 1 << 20
 class Content:
     """Readable more than once, never held in memory when it is a file."""
 
-    def __init__(self, given: bytes | str | Path) -> None:
-        """Looks at a path, reads nothing yet.
+    def __init__(self, given: bytes | str | Path, mask: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None) -> None:
+        """Looks at a path, reads nothing yet. `mask` rewrites what is read.
 
         Raises:
             UsageError: a path that is not a regular file; a pipe or a device might never end.
         """
+        self._mask = mask
+        self.shrunk = 0
+        """Bytes that the mask took away when the pieces were last read."""
         self._path = given if isinstance(given, Path) else None
         # A text may carry surrogates: bytes that were not UTF-8 where it came from.
         self._data = (
@@ -35,7 +39,22 @@ class Content:
                 raise UsageError(f"{self._path} is not a regular file", "Give a file, or the text itself.")
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in order.
+        """The bytes, masked, in order. Raises as `raw_pieces` does."""
+        if self._mask is None:
+            yield from self.raw_pieces()
+            return
+        self.shrunk = 0
+        for piece in self._mask(self._counted()):
+            self.shrunk -= len(piece)
+            yield piece
+
+    def _counted(self) -> Iterator[bytes]:
+        for piece in self.raw_pieces():
+            self.shrunk += len(piece)
+            yield piece
+
+    def raw_pieces(self) -> Iterator[bytes]:
+        """The bytes as they were given, in order.
 
         Raises:
             UsageError: the file cannot be read (any more).
@@ -52,15 +71,49 @@ class Content:
 
     def digest(self) -> str:
         """SHA-256 of the bytes, in hexadecimal."""
-        digest = hashlib.sha256()
-        for piece in self.pieces():
-            digest.update(piece)
-        return digest.hexdigest()
+        return _digest(self.pieces())
+
+    def raw_digest(self) -> str:
+        return _digest(self.raw_pieces())
 
     def finish(self, consume: bool) -> None:
         """Deletes the file if it was given to be consumed."""
         if consume and self._path is not None:
             self._path.unlink(missing_ok=True)
+
+
+class RawCopies:
+    """What was captured before it was masked: private files that only the user opens."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, handle: str, given: Content, kept: str) -> None:
+        """Copy the content if what was kept of it (a digest) is something else.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        if given.raw_digest() == kept:
+            return
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(self._folder / handle, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.writelines(given.raw_pieces())
+        except OSError as error:
+            what = f"{self._folder} cannot be written: {error.strerror}"
+            raise StoreError(what, "Free some space, or unset capture.raw.") from None
+
+    def forget(self, handles: Iterable[str]) -> None:
+        for handle in handles:
+            (self._folder / handle).unlink(missing_ok=True)
+
+
+def _digest(pieces: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:

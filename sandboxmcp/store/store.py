@@ -8,7 +8,7 @@ data_dir/incoming/            raw stream files on their way in
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from sandboxmcp.core.model import Hit, NewSource, Scope, Source
 from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
 from sandboxmcp.store.captures import Capture, Captures, Draft, prepare_folder
-from sandboxmcp.store.content import Content
+from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.counters import Counters, Usage
 from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, unindex
 from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
@@ -34,6 +34,8 @@ from sandboxmcp.store.words import Pieces
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+Mask = Callable[[Iterable[bytes]], Iterator[bytes]]
+"""Rewrites a stream of bytes."""
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
 _ANSWERING_HITS = 20
@@ -44,8 +46,19 @@ _SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": 
 class Store:
     """One user's store. Shared by threads; other processes may have the same folder open."""
 
-    def __init__(self, data_dir: Path, *, index_head: int = INDEX_BYTES, index_tail: int = INDEX_BYTES) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        index_head: int = INDEX_BYTES,
+        index_tail: int = INDEX_BYTES,
+        mask: Mask | None = None,
+        keep_raw: bool = False,
+    ) -> None:
         """Opens or creates the store; of a capture its first `index_head` and last `index_tail` bytes are indexed.
+
+        `mask` rewrites what is added, with as many line ends, before anything of it is kept; `keep_raw` also keeps what it
+        rewrote as it was, in a file of `raw/` named by the handle, which nothing here reads.
 
         Raises:
             StoreError: the folder or the file cannot be used, with the fix.
@@ -57,6 +70,8 @@ class Store:
         self.captures_dir = data_dir / "incoming"
         """Private folder, on the same file system, for raw stream files before they are added."""
         prepare_folder(self.captures_dir, "*")
+        self._mask = mask
+        self._raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._stems = Stemmer()
         self._pieces = Pieces()
         self._counters = Counters(self._database)
@@ -86,13 +101,15 @@ class Store:
             UsageError: the path is not a readable file.
             StoreError: the store cannot be written.
         """
-        given = Content(content)
+        given = Content(content, None if _is_picture(new.mime) else self._mask)
         label = clean_label(new.label) or new.origin
         new = _storable(new)
         if new.origin in ("file", "text") and (known := self._known(new, label, given.digest())) is not None:
             given.finish(consume)
             return known
         draft = self._captures.write(given.pieces())
+        if new.total_bytes is not None:
+            new = replace(new, total_bytes=new.total_bytes - given.shrunk)
         try:
             with self._captures.peek(draft) as capture, self._database.writing() as connection:
                 handle = self._insert(connection, new, label, draft, capture)
@@ -100,6 +117,8 @@ class Store:
         except BaseException:
             self._captures.drop(draft)
             raise
+        if self._raw is not None:
+            self._raw.keep(handle, given, draft.digest)
         given.finish(consume)
         return self.get(handle)
 
@@ -186,6 +205,8 @@ class Store:
                 unindex(connection, source)
                 connection.execute("DELETE FROM sources WHERE id = ?", (source,))
         self._delete_captures({digest for _, digest in doomed})
+        if self._raw is not None:
+            self._raw.forget(wanted)
         return len(wanted)
 
     def terms(self, handles: str | Iterable[str], limit: int = 20) -> list[str]:
@@ -262,3 +283,7 @@ def _storable(new: NewSource) -> NewSource:
         path=None if new.path is None else storable(new.path),
         mime=storable(new.mime),
     )
+
+
+def _is_picture(mime: str) -> bool:
+    return mime.startswith(("image/", "audio/", "video/")) and mime != "image/svg+xml"

@@ -1,0 +1,46 @@
+"""A store that is given a mask keeps, finds and returns only what the mask leaves."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sandboxmcp.core.model import NewSource, Scope
+from sandboxmcp.store.store import Store
+
+NEW = NewSource("out", "execute", "p", "s", total_bytes=34)
+TEXT = b"first line\npin 1234567 here\nthird\n"
+
+
+def _mask(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    return (piece.replace(b"1234567", b"[pin]") for piece in pieces)
+
+
+def test_what_is_masked_is_nowhere_in_the_store(tmp_path: Path) -> None:
+    with Store(tmp_path, mask=_mask) as store:
+        source = store.add(NEW, TEXT)
+        assert store.read_lines(source.handle, 1, 3) == ["first line", "pin [pin] here", "third"]
+        assert b"".join(store.raw(source.handle)) == TEXT.replace(b"1234567", b"[pin]")
+        assert (store.search("1234567", Scope("p")), source.bytes, source.total_bytes) == ([], 32, 32)
+    assert not (tmp_path / "raw").exists()
+
+
+def test_raw_output_is_kept_beside_it_when_asked_for_and_goes_with_its_source(tmp_path: Path) -> None:
+    with Store(tmp_path, mask=_mask, keep_raw=True) as store:
+        source, other = store.add(NEW, TEXT), store.add(NEW, b"nothing to mask\n")
+        kept = tmp_path / "raw" / source.handle
+        assert (kept.read_bytes(), kept.stat().st_mode & 0o777) == (TEXT, 0o600)
+        assert not (tmp_path / "raw" / other.handle).exists()
+        store.forget([source.handle])
+        assert not kept.exists()
+
+
+def test_a_masked_file_that_did_not_change_is_recognised(tmp_path: Path) -> None:
+    new = NewSource("f", "file", "p", "s", path="/f")
+    with Store(tmp_path, mask=_mask) as store:
+        first, second = store.add(new, TEXT), store.add(new, TEXT)
+    assert (second.handle, second.unchanged) == (first.handle, True)
+
+
+def test_pictures_are_left_alone(tmp_path: Path) -> None:
+    with Store(tmp_path, mask=_mask) as store:
+        source = store.add(NewSource("p", "artifact", "p", "s", mime="image/png"), TEXT)
+        assert b"".join(store.raw(source.handle)) == TEXT
