@@ -89,6 +89,15 @@ def _folder(value: Any) -> Path | None:
     return Path(os.path.abspath(os.path.expanduser(value))) if value.strip() else None
 
 
+def _choice(*known: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"wants one of {', '.join(known)}")
+        return str(value)
+
+    return parse
+
+
 def _names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
@@ -129,6 +138,12 @@ KEYS: tuple[Key, ...] = (
     Key("preload", _names, (), "Python modules that kernels have imported before they start, such as numpy"),
     Key("kernel_start_s", _seconds, 30.0, "seconds in which a kernel must answer after its start"),
     Key("budget_tokens", _integer(50, 1_000_000), 2_000, "tokens of a rendered answer"),
+    Key(
+        "structured_content",
+        _choice("auto", "always", "never"),
+        "auto",
+        "facts as JSON beside an answer's text; auto: not for clients that would show the model nothing else",
+    ),
     Key("timeout_s", _seconds, 120.0, "wall time of one item"),
     Key("concurrency", _integer(0, 8), 0, "items of a batch that run at once; 0: as many as cores"),
     Key("limits.output", _size, 1 << 30, "bytes kept of one captured stream; the rest is counted", _smaller),

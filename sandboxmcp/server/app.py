@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -15,10 +17,13 @@ from mcp.server.lowlevel import Server
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.calls import CALLS
+from sandboxmcp.server.clients import hides_text
 from sandboxmcp.server.greeting import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, failure
+from sandboxmcp.tools.budget import MINIMUM
+from sandboxmcp.tools.condensed import condensed
 
 _log = logging.getLogger("sandboxmcp")
 Context = ServerRequestContext[Any]
@@ -53,23 +58,34 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
         await context.session.report_progress(done, total, label)
 
     budget = arguments.get("budget_tokens")
-    room = budget if isinstance(budget, int) else services.settings["budget_tokens"]
+    room = max(budget if isinstance(budget, int) else services.settings["budget_tokens"], MINIMUM)
     try:
         checked = checked_arguments(tool, arguments)
         reply = await CALLS[tool](services, checked, progress)
     except SandboxmcpError as error:
-        return failure(error, room)
+        return _fitted(services, context, failure(error, room), room)
     except Exception:
         _log.exception("%s failed", tool if tool in TOOLS else "an unknown tool")
-        return failure(SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details."), room)
+        bug = SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details.")
+        return _fitted(services, context, failure(bug, room), room)
+    reply = _fitted(services, context, reply, room)
     await anyio.to_thread.run_sync(_count, services, tool, reply)
     return reply
 
 
+def _fitted(services: Services, context: Context, reply: Answer, room: int) -> Answer:
+    """The answer with its facts within the same budget; without them when the client would show them in place of the text."""
+    wanted = services.settings["structured_content"]
+    client = context.session.client_params
+    hidden = wanted == "auto" and hides_text(client.client_info.name if client is not None else None)
+    return replace(reply, structured={} if hidden or wanted == "never" else condensed(reply.structured, room))
+
+
 def _count(services: Services, tool: str, reply: Answer) -> None:
     """For ctx_stats; an answer is not lost because it could not be counted."""
+    returned = len(reply.text.encode()) + (len(json.dumps(reply.structured, ensure_ascii=False)) if reply.structured else 0)
     try:
-        services.store.add_usage(tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
+        services.store.add_usage(tool, captured=reply.captured_bytes, returned=returned)
     except SandboxmcpError as error:
         _log.warning("%s was not counted: %s", tool, error)
 
@@ -80,4 +96,4 @@ def _result(reply: Answer) -> types.CallToolResult:
         types.ImageContent(type="image", data=base64.b64encode(picture.data).decode(), mime_type=picture.mime)
         for picture in reply.pictures
     ]
-    return types.CallToolResult(content=content, structured_content=dict(reply.structured), is_error=reply.is_error)
+    return types.CallToolResult(content=content, structured_content=dict(reply.structured) or None, is_error=reply.is_error)

@@ -56,5 +56,5 @@ def answer(
 def failure(error: SandboxmcpError, budget_tokens: int = DEFAULT_BUDGET) -> Answer:
     """An error that its reader can act on, on one line: what happened and what to do next."""
     text = " ".join(harmless(line).strip() for line in str(error).splitlines() if line.strip())
-    facts = {"error": type(error).__name__, "exit_code": error.exit_code}
-    return Answer(cut(text, max(budget_tokens, MINIMUM)), facts, is_error=True)
+    said = cut(text, max(budget_tokens, MINIMUM))
+    return Answer(said, {"error": type(error).__name__, "exit_code": error.exit_code, "message": said}, is_error=True)

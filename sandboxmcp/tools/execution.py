@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -174,7 +175,9 @@ def _facts(
 ) -> dict[str, Any]:
     """Handles, sizes and citations; none of the text."""
     rows = [row(item) for item in items]
-    facts: dict[str, Any] = {"items": rows} if job.origin == "batch" else {k: v for k, v in rows[0].items() if k != "label"}
+    counts = dict(Counter(item.outcome.status for item in items))
+    alone = {name: value for name, value in rows[0].items() if name != "label"}
+    facts: dict[str, Any] = {"counts": counts, "items": rows} if job.origin == "batch" else alone
     if found:
         facts["queries"] = [
             {"query": one.query, "hits": list(part.cited), "more": part.more} for one, part in zip(found, sections, strict=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp_types import Implementation
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
@@ -30,17 +31,21 @@ def era(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def connect(tmp_path: Path, era: str) -> Connect:
-    """Opens a client on services of its own; keyword arguments are settings. The services close with it."""
+    """Opens a client on services of its own; keyword arguments are settings. The services close with it.
+
+    `client`: the name that the client gives itself.
+    """
 
     @asynccontextmanager
-    async def connected(**flags: Any) -> AsyncIterator[Client]:
+    async def connected(client: str = "test", **flags: Any) -> AsyncIterator[Client]:
         project = tmp_path / "project"
         project.mkdir(exist_ok=True)
         flags = {"data_dir": str(tmp_path / "data"), "workspace": str(project)} | flags
         services = Services(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
         try:
-            async with Client(make_server(services), mode=era) as client:
-                yield client
+            about = Implementation(name=client, version="1")
+            async with Client(make_server(services), mode=era, client_info=about) as connection:
+                yield connection
         finally:
             await services.close()
 

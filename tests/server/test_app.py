@@ -64,6 +64,26 @@ async def test_bad_input_is_an_error_that_says_what_to_do(connect: Any, tool: st
     assert (result.is_error, message in result.content[0].text, "Traceback" in result.content[0].text) == (True, True, False)
 
 
+@pytest.mark.parametrize(
+    ("client", "wanted", "sent"),
+    [("claude-code", "auto", False), ("claude-code", "always", True), ("test", "auto", True), ("test", "never", False)],
+)
+async def test_facts_are_left_out_for_clients_that_would_show_nothing_else(
+    connect: Any, client: str, wanted: str, sent: bool
+) -> None:
+    async with connect(client=client, structured_content=wanted) as connection:
+        result = await connection.call_tool("ctx_sources", {})
+        failed = await connection.call_tool("ctx_read", {"handle": "nope"})
+    assert (result.content[0].text, result.structured_content is not None) == ("nothing stored", sent)
+    assert (failed.is_error, failed.structured_content is not None) == (True, sent)
+
+
+async def test_the_facts_of_a_failure_carry_its_message(connect: Any) -> None:
+    async with connect() as client:
+        failed = await client.call_tool("ctx_read", {"handle": "nope"})
+    assert failed.structured_content == {"error": "UsageError", "exit_code": 2, "message": failed.content[0].text}
+
+
 async def test_a_broken_pack_stops_execution_and_nothing_else(connect: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("not = [toml")
     async with connect(policy_packs=str(tmp_path / "bad.toml")) as client:

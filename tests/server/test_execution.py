@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from pathlib import Path
@@ -137,7 +138,11 @@ async def test_two_hundred_commands_fit_a_small_budget_and_none_is_lost(connect:
         text, facts, _ = await call(client, "ctx_batch_execute", commands=commands, concurrency=8, budget_tokens=200)
         page, _, _ = await call(client, "ctx_read", handle=f"{facts['receipts']}:151")
     assert estimate_tokens(text) <= 200 and text.startswith("200 items: ") and "#151: exit 1" in text
-    assert len(facts["items"]) == 200 and "#151: exit 1" in page
+    assert facts["counts"] == {"ok": 199, "failed": 1} and "#151: exit 1" in page
+    assert (
+        facts["left_out"] == {"items": 200 - len(facts["items"])}
+        and estimate_tokens(json.dumps(facts, separators=(",", ":"))) <= 200
+    )
 
 
 async def test_an_image_is_an_artifact_and_shown_only_when_asked(connect: Any) -> None:
