@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-COMMANDS = ["serve", "run", "search", "index", "read", "sources", "doctor", "stats", "version", "policy"]
+COMMANDS = ["serve", "run", "shell", "search", "index", "read", "sources", "doctor", "stats", "version", "policy"]
 
 
 @pytest.mark.parametrize(

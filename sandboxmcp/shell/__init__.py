@@ -1,0 +1,1 @@
+"""The interactive shell: a person at a terminal, or a pipe, on a sandboxed kernel."""

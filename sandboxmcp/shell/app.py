@@ -1,0 +1,115 @@
+"""The shell as a whole: what it talks to is found out, the session started, inputs run until there are no more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import Any, Protocol
+
+import anyio
+
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.services import Services
+from sandboxmcp.shell.faces import Face, JsonFace, PipeFace, TerminalFace
+from sandboxmcp.shell.plain import Lines, PlainPrompt
+from sandboxmcp.shell.session import Leave, Session
+from sandboxmcp.tools.sharing import shared
+
+_INTERRUPTED = 130
+_DUMB = ("", "dumb", "unknown")
+
+
+class Inputs(Protocol):
+    """Where inputs come from."""
+
+    async def ask_input(self) -> str:
+        """The next one. Raises: KeyboardInterrupt when it was given up, EOFError at the end."""
+
+    async def ask(self, question: str) -> str:
+        """One line in answer to a question. Raises as `ask_input`."""
+
+
+def run_shell(settings: Settings, kernel: str | None, language: str | None, *, as_json: bool) -> int:
+    """Blocks until the end of the inputs.
+
+    Returns the exit code: 0 after a session at a terminal, else that of the last input.
+
+    Raises:
+        UsageError: the name or the language cannot be used. SandboxUnavailable: nothing can run here.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    return anyio.run(_Shell(settings, as_json=as_json).run, kernel, language)
+
+
+class _Shell:
+    def __init__(self, settings: Settings, *, as_json: bool) -> None:
+        self._services = Services(settings)
+        self._as_json = as_json
+        self._person = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+        self._edits = self._person and os.environ.get("TERM", "") not in _DUMB
+        self._inputs: Inputs | None = None
+        self._session = Session(self._services, self._face())
+
+    def _face(self) -> Face:
+        if self._as_json:
+            return JsonFace()
+        return TerminalFace(styled=self._edits, ask=self._ask) if self._person else PipeFace()
+
+    async def _ask(self, question: str) -> str:
+        if self._inputs is None:
+            raise EOFError
+        return await self._inputs.ask(question)
+
+    async def run(self, kernel: str | None, language: str | None) -> int:
+        """The session from its start to its end."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signalled, number, task)
+        try:
+            async with shared(self._services):
+                await self._session.start(kernel, language)
+                self._inputs = self._make_inputs()
+                self._greet()
+                await self._talk(self._inputs)
+        except asyncio.CancelledError:
+            return _INTERRUPTED
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._session.close()
+                await self._services.close()
+        return 0 if self._person else self._session.code
+
+    def _signalled(self, number: signal.Signals, task: asyncio.Task[Any] | None) -> None:
+        """Ctrl-C goes to what runs and never ends a person's shell; a pipe's ends when nothing runs, as other programs do."""
+        if number == signal.SIGINT and (self._session.interrupt() or self._person):
+            return
+        if task is not None:
+            task.cancel()
+
+    def _make_inputs(self) -> Inputs:
+        session = self._session
+        if self._edits:
+            from sandboxmcp.shell.terminal import Prompt
+
+            return Prompt(session)
+        title = lambda: session.seat.title if session.seat else session.language  # noqa: E731
+        return PlainPrompt(Lines(), lambda: session.language, title, prompts=self._person)
+
+    def _greet(self) -> None:
+        if self._person:
+            folder = self._services.settings.workspace
+            self._session.face.note(f"no network; writes in {folder} only. :help lists the commands, Ctrl-D leaves.")
+
+    async def _talk(self, inputs: Inputs) -> None:
+        while True:
+            try:
+                await self._session.enter(await inputs.ask_input())
+            except KeyboardInterrupt:
+                continue
+            except (EOFError, Leave):
+                return
