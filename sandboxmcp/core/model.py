@@ -30,6 +30,8 @@ class Verdict:
     """1-based line of the judged code."""
     because: str = ""
     instead: str = ""
+    program: str = field(default="", compare=False)
+    """What the rule was about: a program, a function, a module, a path."""
     unknown: tuple[str, ...] = ()
     """Parts that static analysis could not resolve, for the reader; they do not change the action by themselves."""
 

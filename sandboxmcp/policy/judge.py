@@ -54,17 +54,19 @@ class Engine:
         """The strictest verdict of all rules that match anything in `code`. Pure; never raises, whatever the code is."""
         facts = self._facts(code, language)
         unknown = [(fact.line, fact.what) for fact in facts if isinstance(fact, Unknown)]
-        found: list[tuple[int, int, Pack, Rule]] = []
+        found: list[tuple[int, int, Fact, Pack, Rule]] = []
         for fact, pack, rule, match in self._matches(facts, setting):
             if match is None:
                 unknown.append((fact.line, f"the arguments of {fact.name}" if isinstance(fact, Command | Call) else "what this is"))
             else:
-                found.append((-STRICTNESS[self._action(rule)], fact.line, pack, rule))
+                found.append((-STRICTNESS[self._action(rule)], fact.line, fact, pack, rule))
         listed = _listed(unknown)
         if not found or (setting == "host" and listed and all(rule.verdict == "allow" for *_, rule in found)):
             return self._without_rule(listed, unknown, setting)
-        _, line, pack, rule = min(found, key=lambda one: one[:2])
-        return Verdict(self._action(rule), pack.name, rule.id, line, rule.because, rule.instead, listed)
+        _, line, fact, pack, rule = min(found, key=lambda one: one[:2])
+        return Verdict(
+            self._action(rule), pack.name, rule.id, line, rule.because, rule.instead, program=_title(fact), unknown=listed
+        )
 
     def _action(self, rule: Rule) -> Action:
         return "deny" if self._ask_is_deny and rule.verdict == "ask" else rule.verdict
@@ -112,6 +114,11 @@ class Engine:
             for pack, rule, match in self._held(fact, self._rules):
                 if match is not False and setting in rule.settings:
                     yield fact, pack, rule, match
+
+
+def _title(fact: Fact) -> str:
+    """What a fact is about, in a word."""
+    return next((str(getattr(fact, name)) for name in ("name", "path", "text") if hasattr(fact, name)), "").replace("\0", "…")
 
 
 def _index(rules: Iterable[tuple[Pack, Rule]]) -> _Index:

@@ -16,12 +16,14 @@ from mcp.server.lowlevel import Server
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.server.arguments import checked_arguments
+from sandboxmcp.server.asking import asker, questions_result
 from sandboxmcp.server.calls import CALLS
 from sandboxmcp.server.clients import hides_text
 from sandboxmcp.server.greeting import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, failure
+from sandboxmcp.tools.asking import ASK, AnswersNeeded
 from sandboxmcp.tools.budget import MINIMUM
 from sandboxmcp.tools.condensed import condensed
 
@@ -35,8 +37,12 @@ def make_server(services: Services) -> Server[Any]:
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=_listed())
 
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return _result(await _answered(services, context, params.name, dict(params.arguments or {})))
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
+        ASK.set(asker(context, params))
+        try:
+            return _result(await _answered(services, context, params.name, dict(params.arguments or {})))
+        except AnswersNeeded as needed:
+            return questions_result(needed)
 
     return Server(
         NAME,
@@ -64,6 +70,8 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
         reply = await CALLS[tool](services, checked, progress)
     except SandboxmcpError as error:
         return _fitted(services, context, failure(error, room), room)
+    except AnswersNeeded:
+        raise
     except Exception:
         _log.exception("%s failed", tool if tool in TOOLS else "an unknown tool")
         bug = SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details.")

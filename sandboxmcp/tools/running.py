@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.core.errors import SandboxmcpError, StoreError
 from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
 from sandboxmcp.services import Services
+from sandboxmcp.tools.asking import settled
 from sandboxmcp.tools.items import Item
+from sandboxmcp.tools.logged import verdict_facts
 from sandboxmcp.tools.remember import remember
 
 if TYPE_CHECKING:
@@ -53,7 +55,9 @@ async def run_job(services: Services, job: Job, progress: Progress = no_progress
     Raises:
         SandboxUnavailable: there is no sandbox to run in. BrokenPack: no policy, so nothing runs. StoreError.
     """
-    verdicts = await anyio.to_thread.run_sync(_judge_all, services, job.scripts)
+    judged = await anyio.to_thread.run_sync(_judge_all, services, job.scripts)
+    verdicts = await settled(judged, job.scripts)
+    await anyio.to_thread.run_sync(_log_all, services, job, judged, verdicts)
     run = _Run(services, job, progress)
     async with AsyncExitStack() as stack:
         if any(verdict.action == "allow" for verdict in verdicts):
@@ -66,6 +70,15 @@ async def run_job(services: Services, job: Job, progress: Progress = no_progress
 def _judge_all(services: Services, scripts: Sequence[Script]) -> list[Verdict]:
     engine = services.engine
     return [engine.judge(script.code, script.language) for script in scripts]
+
+
+def _log_all(services: Services, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> None:
+    """Every verdict into the log before anything runs; what cannot be logged does not run."""
+    try:
+        for script, label, said, verdict in zip(job.scripts, job.source_labels, judged, decided, strict=True):
+            services.audit.add("verdict", verdict_facts(services, script, label, said, verdict))
+    except OSError as error:
+        raise StoreError(f"the policy log cannot be written: {error.strerror}", "Nothing runs unlogged; free some space.") from None
 
 
 @dataclass(slots=True)
