@@ -255,7 +255,7 @@ LANGUAGES = {
     "php": ("php -r", 'echo file_get_contents("URL") ?: exit(1);'),
     "Rscript": ("Rscript -e", 'cat(readLines("URL"))'),
     "elixir": ("elixir -e", ':inets.start(); {:ok, r} = :httpc.request(~c"URL"); IO.inspect(r)'),
-    "go": ('f() { printf %s "$1" > m.go && GOCACHE=/tmp/go go run m.go; }; f', GO),
+    "go": ('f() { printf %s "$1" > m.go && GOCACHE=$PWD/cache go run m.go; }; f', GO),
     "curl": ("/usr/bin/curl -sS -m 3", "URL"),
     "wget": ("/usr/bin/wget -q -T 3 -t 1 -O -", "URL"),
     "git": ("git ls-remote", "URL/x.git"),
@@ -271,7 +271,7 @@ def test_http_in_a_language_puts_nothing_on_the_wire(inside, servers, way):
         pytest.skip(f"{program} is not installed")
     server = servers[0]
     filled = code.replace("URL", server.url).replace("HOST", "127.0.0.1").replace("PORT", str(server.server_port))
-    command = f"cd /tmp; {LANGUAGES[way][0]} {shlex.quote(filled)}"
+    command = f"cd $(mktemp -d); {LANGUAGES[way][0]} {shlex.quote(filled)}"
     subprocess.run(["bash", "-c", command], capture_output=True, timeout=20, check=False)
     came = server.came
     ran = inside.run(command, "shell")
