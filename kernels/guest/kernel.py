@@ -11,6 +11,7 @@ Differences from `python -m ipykernel`, each with its reason:
 Modes: `script` (as above), `session` (the same streams, many cells), `notebook` (ipykernel's own messages, for Jupyter's clients).
 """
 
+import asyncio
 import atexit
 import contextlib
 import gc
@@ -22,6 +23,8 @@ import threading
 import traceback
 import warnings
 
+import ipykernel
+import IPython
 import processes
 import zmq
 from ipykernel.control import ControlThread
@@ -34,6 +37,8 @@ from traitlets import Type
 from traitlets.config import Config
 
 SCRIPT_NAME = "<script>"
+_MACHINERY = tuple(os.path.dirname(file) for file in (IPython.__file__, ipykernel.__file__, __file__))
+"""Where frames come from that are no concern of the script's author."""
 _COLOUR = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "PAGER", "GIT_PAGER")
 """What ipykernel sets for notebooks; it makes node and others print escape sequences into a pipe."""
 
@@ -67,7 +72,18 @@ class Shell(ZMQInteractiveShell):
     displayhook_class = Type(DisplayHook)
     display_pub_class = Type(DisplayPublisher)
 
+    def run_cell(self, *args, **kwargs):
+        """As its caller, but the script sees no running event loop: `asyncio.run` works as it does in any script."""
+        loop = asyncio.events._get_running_loop()
+        asyncio.events._set_running_loop(None)
+        try:
+            return super().run_cell(*args, **kwargs)
+        finally:
+            asyncio.events._set_running_loop(loop)
+            asyncio.set_event_loop(loop)
+
     def _showtraceback(self, etype, evalue, stb):
+        mend_streams()
         sys.stdout.flush()
         if not issubclass(etype, SystemExit):
             sys.stderr.write(script_traceback(etype, evalue))
@@ -81,11 +97,24 @@ class SessionKernel(IPythonKernel):
     """A kernel whose streams are descriptors, for many cells."""
 
     shell_class = Type(Shell)
+
+    async def do_execute(self, code, silent, *args, **kwargs):
+        reply = await super().do_execute(code, silent, *args, **kwargs)
+        mend_streams()
+        return reply
+
     _execute_sleep = 0  # half a millisecond in which stream messages get ahead of the answer; there are none
 
 
 class ScriptKernel(SessionKernel):
     """The same for one script, which it ends as an interpreter would."""
+
+    def raw_input(self, prompt=""):
+        """What `input` does at the end of its input: there is none."""
+        print(prompt, end="", flush=True)
+        raise EOFError("EOF when reading a line: scripts have no standard input")
+
+    getpass = raw_input
 
     async def do_execute(self, code, silent, *args, **kwargs):
         if not silent:
@@ -187,8 +216,8 @@ def configuration(key, mode):
 
 
 def become_plain(shell):
-    """Take away what a script does not expect from IPython: its own `exit`, its hint about it, its atexit functions."""
-    for name in ("exit", "quit"):
+    """Take away what a script does not expect from IPython: its own `exit` and `open`, its hints, its atexit functions."""
+    for name in ("exit", "quit", "open"):
         shell.user_ns.pop(name, None)
         shell.builtin_trap.auto_builtins.pop(name, None)
     warnings.filterwarnings("ignore", message="To exit: use", module="IPython")
@@ -207,6 +236,13 @@ def replace_streams():
     sys.addaudithook(flush_before_children)
 
 
+def mend_streams():
+    """Streams again where a script has closed its own: whoever flushes them next would fail, and the answer never be sent."""
+    for name, fd in (("stdout", 1), ("stderr", 2)):
+        if getattr(getattr(sys, name), "closed", True):
+            setattr(sys, name, open(fd, "w", errors="backslashreplace", closefd=False))  # noqa: SIM115
+
+
 def flush_before_children(event, _arguments):
     """A child that writes to the same pipe must find what was printed before it already there."""
     if event in ("subprocess.Popen", "os.fork", "os.system", "os.posix_spawn", "os.exec"):
@@ -222,10 +258,12 @@ def script_traceback(etype, evalue):
 
 
 def trim(report):
-    """Drop the frames of IPython above the script, in the exception and in those that it came from."""
+    """Drop the frames of IPython and of ours around the script's, in the exception and in those that it came from."""
     first = next((at for at, frame in enumerate(report.stack) if frame.filename == SCRIPT_NAME), None)
     if first is not None:
         del report.stack[:first]
+        while len(report.stack) > 1 and report.stack[-1].filename.startswith(_MACHINERY):
+            del report.stack[-1]
     elif report.exc_type is not None and issubclass(report.exc_type, SyntaxError):
         report.stack.clear()
     for other in (report.__cause__, report.__context__):

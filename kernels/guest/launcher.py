@@ -53,11 +53,12 @@ class Launcher:
     def __init__(self, control, cpu_s):
         self.control = control
         self.cpu_s = cpu_s
+        self.wake = ()
         self.items = {}  # pid of the item's first process → its number
 
     def run(self):
         """Serve orders until the host closes the socket."""
-        wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        wake_r, wake_w = self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.announce()
@@ -114,8 +115,10 @@ class Launcher:
         pid = os.fork()
         if pid == 0:
             try:
+                self.control.close()  # before the child can be looked into
                 prepare_child(self.cpu_s)
-                self.control.close()
+                for fd in self.wake:
+                    os.close(fd)
                 STARTERS[order["op"]](order, fds)
             except BaseException as error:  # the child must never return into the launcher's loop
                 print(f"launcher: the item could not start: {error!r}", file=sys.stderr, flush=True)
@@ -185,6 +188,8 @@ def become_foreign_kernel(order, fds):
 def become_script(order, fds):
     """Replace this process by what runs the script."""
     script, out, err = fds
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores both, and what is ignored stays so across exec
     os.dup2(out, 1)
     os.dup2(err, 2)
     try:

@@ -17,8 +17,6 @@ _ESCAPES = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
 _OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
-_RETURNS_AT_END = re.compile(r"\r+$", re.MULTILINE)
-_CARRIAGE_LINE = re.compile(r"[^\n]*\r[^\n]*")
 _LETTER_RUNS = re.compile(r"[^\W\d_]+")
 _PROGRESS = re.compile(r"[%#=|/\\\[\]…]|\.\.\.|\d ?[kMG]?i?B\b")
 OVERWRITTEN: Final = "␍"
@@ -51,7 +49,8 @@ def neutral(text: str) -> str:
     if "\x08" in text:
         text = _OVERSTRUCK.sub("", text)
     if "\r" in text:
-        text = _CARRIAGE_LINE.sub(_last_state, _RETURNS_AT_END.sub("", text.replace("\r\n", "\n")))
+        # Line by line and not by one expression: that would look at a long line, or a long run of returns, again and again.
+        text = "\n".join(_last_state(line.rstrip("\r")) if "\r" in line else line for line in text.split("\n"))
     return _UNSAFE.sub(_harmless, text)
 
 
@@ -66,13 +65,15 @@ def clean_label(label: str) -> str:
     return line if len(line) <= LABEL_LENGTH else line[: LABEL_LENGTH - 1].rstrip() + "…"
 
 
-def _last_state(match: re.Match[str]) -> str:
+def _last_state(line: str) -> str:
     """A line that carriage returns overwrote: without those states of progress that a later state replaces.
 
     The last state alone would lose whole texts whose lines end in carriage returns, so a state goes only when it has no words
     of its own, or has those of the next one and looks like progress.
     """
-    states = [state for state in match.group().split("\r") if state.strip()]
+    if "\r" not in line:
+        return line
+    states = [state for state in line.split("\r") if state.strip()]
     words = ["".join(_LETTER_RUNS.findall(state)) for state in states]
     kept = [
         state

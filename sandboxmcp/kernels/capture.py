@@ -31,7 +31,7 @@ _PIECE = 1 << 20
 class _Stream:
     """One pipe and the file it flows into."""
 
-    def __init__(self, path: Path, cap: int) -> None:
+    def __init__(self, path: Path, cap: int, owner: int | None) -> None:
         self.path = path
         self.cap = cap
         self.total = 0
@@ -39,6 +39,10 @@ class _Stream:
         self.trouble = ""
         """Why less than the cap was kept: the disk is full, or cannot be written."""
         self.read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+        # Whoever writes may open the pipe for reading too and take what we were told is there: then we must not wait for it.
+        os.set_blocking(self.read_fd, False)
+        if owner is not None:
+            os.fchown(self.write_fd, owner, -1)  # else a script of root's server could not reopen /dev/stdout
         with contextlib.suppress(OSError):  # beyond the user's allowance of large pipes a small one does
             fcntl.fcntl(self.write_fd, _F_SETPIPE_SZ, _PIPE_BYTES)
         self._file = _new_file(path)
@@ -98,12 +102,15 @@ class ItemCapture:
     A kernel that runs many scripts has one capture, which is `cut` after each of them.
     """
 
-    def __init__(self, folder: Path, name: str, cap: int) -> None:
-        """Files `name`.out and `name`.err are made in `folder`; `cap` is in bytes, for each of them."""
+    def __init__(self, folder: Path, name: str, cap: int, owner: int | None = None) -> None:
+        """Files `name`.out and `name`.err are made in `folder`; `cap` is in bytes, for each of them.
+
+        `owner`: the host's number of the sandbox's user, where it is not our own.
+        """
         self.stem = folder / name
         """What the names of its files begin with."""
-        self._out = _Stream(folder / f"{name}.out", cap)
-        self._err = _Stream(folder / f"{name}.err", cap)
+        self._out = _Stream(folder / f"{name}.out", cap, owner)
+        self._err = _Stream(folder / f"{name}.err", cap, owner)
         self._stop_r, self._stop_w = os.pipe2(os.O_CLOEXEC)
         self._cut_to: Path | None = None
         self._cuts: queue.SimpleQueue[tuple[StreamCapture, StreamCapture]] = queue.SimpleQueue()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from sandboxmcp.core.model import Artifact
 
 _MOST = 64
+_MOST_BYTES = 256 << 20
 _TEXT = "text/plain"
+_MIME = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,80}", re.IGNORECASE)
 
 
 class Displayed:
@@ -28,14 +31,15 @@ class Displayed:
         for mime, value in data.items():
             if mime == _TEXT:
                 continue
-            if len(self.artifacts) >= _MOST:
+            content = _artifact_bytes(mime, value)
+            size = sum(artifact.size for artifact in self.artifacts) + len(content)
+            if len(self.artifacts) >= _MOST or size > _MOST_BYTES:
                 self.dropped += 1
                 continue
             path = self._stem.with_name(f"{self._stem.name}.{len(self.artifacts)}.artifact")
-            content = _artifact_bytes(mime, value)
             path.touch(0o600, exist_ok=False)
             path.write_bytes(content)
-            self.artifacts.append(Artifact(str(mime)[:100], path, len(content)))
+            self.artifacts.append(Artifact(mime if _MIME.fullmatch(mime) else "application/octet-stream", path, len(content)))
 
 
 def _artifact_bytes(mime: str, value: Any) -> bytes:

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import os
+import signal
 import socket
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,9 +29,11 @@ from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.plan import plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.protect import Protection
+from sandboxmcp.sandbox.usage import children
 
 _READY_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 10.0
+_OBEY_S = 1.0
 _spawner = ThreadPoolExecutor(1, "sandboxmcp-spawner")
 """Bubblewrap dies with the thread that started it; this one lives as long as the interpreter."""
 
@@ -56,13 +59,18 @@ class Item:
         self._launcher.post({"op": "signal", "id": self.number, "signum": signum})
 
     async def killed(self) -> None:
-        """Kill and wait until nothing of the item is left. A launcher that does not obey loses its whole sandbox."""
+        """Kill and wait until nothing of the item is left.
+
+        A launcher that does not obey is woken (a script may have stopped it); one that still does not loses its whole sandbox.
+        """
         self.kill()
         with anyio.CancelScope(shield=True):
-            try:
-                await asyncio.wait_for(asyncio.shield(self.ended), _ANSWER_TIMEOUT_S)
-            except TimeoutError:
-                self._launcher.kill()
+            for wait_s in (_OBEY_S, _ANSWER_TIMEOUT_S):
+                await asyncio.wait({self.ended}, timeout=wait_s)
+                if self.ended.done():
+                    return
+                self._launcher.wake()
+            self._launcher.kill()
 
 
 class Launcher:
@@ -230,6 +238,12 @@ class Launcher:
             if not item.ended.done():
                 item.ended.set_result(None)
         self._items.clear()
+
+    def wake(self) -> None:
+        """Continue the launcher, should it have been stopped from inside."""
+        for pid in children(self._process.init_pid or 0):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def kill(self) -> None:
         """End the sandbox and everything in it, now."""

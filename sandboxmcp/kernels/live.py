@@ -81,7 +81,7 @@ class LiveKernel:
         manager = SandboxKernelManager(
             kernel_name=kernel_name, kernel_spec_manager=specs, context=place.context, connection_file=connection_file
         )
-        capture = ItemCapture(stem.parent, stem.name, place.cap)
+        capture = ItemCapture(stem.parent, stem.name, place.cap, place.launcher.process.uid)
         manager.launcher, manager.socket_folder, manager.streams = place.launcher, place.sockets, capture.streams
         manager.mode = mode
         try:

@@ -28,7 +28,7 @@ from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
-from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels
+from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels, check_name, check_stateful
 from sandboxmcp.kernels.pool import KernelPool
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, Running
@@ -60,10 +60,33 @@ class Runner:
         self._scripts = script_languages()
         self._lock = asyncio.Lock()
         self._session: RunSession | None = None
+        self._notices: list[str] = []
 
     def languages(self) -> tuple[str, ...]:
         """The names that `Script.language` may have."""
         return tuple(sorted({*stateful_languages(), *self._scripts, *self._settings["kernelspecs"]}))
+
+    def binding_languages(self) -> tuple[str, ...]:
+        """Those in which a script's working folder and file can be prepared."""
+        return tuple(sorted({*stateful_languages(), *self._scripts}))
+
+    def check_named(self, name: str, language: str) -> None:
+        """Raises: UsageError, no kernel of this name and language can be."""
+        check_name(name)
+        check_stateful(language, self._settings["kernelspecs"])
+
+    @property
+    def running(self) -> RunSession | None:
+        """The session that there is; none is started for it."""
+        return self._session
+
+    def take_notices(self) -> list[str]:
+        """What happened to kernels since the last call, for whoever asks next."""
+        notices, self._notices = self._notices, []
+        if self._session is not None:
+            notices += self._session.named.notices
+            self._session.named.notices = []
+        return notices
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[RunSession]:
@@ -76,10 +99,19 @@ class Runner:
         async with self._lock:
             if self._session is None or not self._session.usable:
                 if self._session is not None:
-                    await self._session.close()
+                    await self._give_up(self._session)
                     self._session = None
                 self._session = await RunSession.start(self._settings, self._captures, self._broker, self._registry)
         yield self._session
+
+    async def _give_up(self, session: RunSession) -> None:
+        """End a session that cannot be used any more; whose variables went with it is told."""
+        why = "protected files of the project have changed on the host" if session.alive else "the sandbox had ended"
+        names = session.named.known()
+        await session.close()
+        self._notices += session.named.notices
+        if names:
+            self._notices.append(f"a new sandbox was started ({why}); the variables of {', '.join(names)} are gone")
 
     async def close(self) -> None:
         """End the sandbox and everything in it."""
@@ -105,6 +137,7 @@ class RunSession:
         self._scripts = script_languages()
         self._runtimes = Runtimes(launcher, captures)
         self._tidying: set[asyncio.Task[None]] = set()
+        self._reaping = asyncio.ensure_future(self.named.reap_forever(settings["kernel_idle_s"]))
         self._running = 0
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
         self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
@@ -120,6 +153,11 @@ class RunSession:
         cls, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None
     ) -> RunSession:
         return cls(settings, captures, await Launcher.start(settings, broker), registry)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the sandbox runs."""
+        return self._launcher.alive
 
     @property
     def usable(self) -> bool:
@@ -175,10 +213,7 @@ class RunSession:
             UsageError: the name or the language cannot be used for a kernel that stays.
             KernelError: the kernel does not start.
         """
-        languages = sorted({*stateful_languages(), *self._allowed})
-        if script.language not in languages:
-            fix = f"Leave `kernel` out, or use one of: {', '.join(languages)}."
-            raise UsageError(f"{script.language[:60]!r} keeps no state between calls", fix)
+        check_stateful(script.language, self._allowed)
         try:
             async with bound(self._launcher, script.file, self._captures) as file:
                 outcome = await self.named.run(name, script, self._watch_named, on_begin, file)
@@ -267,7 +302,7 @@ class RunSession:
             raise UsageError("the code has a NUL byte, which no shell can take", "Remove it, or write it as an escape such as \\0.")
         table = (await self._runtimes.find(self._scripts[script.language])).table(file)
         folder = private_folder("script") if table.get("name") or table.get("files") else ""
-        capture = ItemCapture(self._captures, secrets.token_hex(8), self._cap)
+        capture = ItemCapture(self._captures, secrets.token_hex(8), self._cap, self._launcher.process.uid)
         try:
             code = script.code.encode(errors="surrogateescape")
             item = await self._launcher.fork_script(table, code, capture.streams, folder, script.cwd)
@@ -282,6 +317,7 @@ class RunSession:
     async def close(self) -> None:
         """End the sandbox; scripts that still run end as killed."""
         self._watchdog.stop()
+        self._reaping.cancel()
         await self._pool.close()
         await self.named.close()
         await self._launcher.close()

@@ -60,6 +60,8 @@ class SandboxProfile:
     system_folders: Mapping[str, str | None] = field(default_factory=dict)
     """Top-level folders such as /bin: path → link target, or None for a real folder."""
     path: str = "/usr/local/bin:/usr/bin:/bin"
+    hidden: tuple[str, ...] = ()
+    """Folders inside the workspace that are not to be seen: each is covered by an empty, read-only one."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables beside our own ones."""
     tmpfs_bytes: int = 1 << 30
@@ -95,6 +97,8 @@ def bwrap_argv(profile: SandboxProfile, fds: PassedFds) -> list[str]:
         argv += ["--symlink", target, path]
     for bind in profile.binds:
         argv += ["--bind" if bind.writable else "--ro-bind", bind.source, bind.target]
+    for folder in profile.hidden:
+        argv += ["--size", "4096", "--perms", "0555", "--tmpfs", folder, "--remount-ro", folder]
     # Without these two, / and /dev are writable memory without a cap.
     argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", profile.workspace]
     argv += ["--json-status-fd", str(fds.status)]
@@ -115,6 +119,8 @@ def _environment(profile: SandboxProfile) -> list[str]:
         "NO_COLOR": "1",
         "TMPDIR": "/tmp",
         "PYTHONDONTWRITEBYTECODE": "1",
+        # The home is shared by the items of a session: none may leave code there for the next one's interpreter.
+        "PYTHONNOUSERSITE": "1",
         # 1 means "the parent is init": any other value starts a poller that ends the kernel inside a pid namespace.
         "JPY_PARENT_PID": "1",
         # One thread a kernel: forking a process that has started OpenBLAS's threads is undefined.

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
-from sandboxmcp.sandbox.protect import Protection, host_sockets, look_at
+from sandboxmcp.sandbox.protect import Protection, covered, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
@@ -39,11 +40,13 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     interpreter = running_interpreter(workspace)
     protection = look_at(workspace)
     tools = tool_folders(settings["tool_folders"])
+    hidden = _hidden(str(workspace), settings.data_dir)
     profile = SandboxProfile(
         workspace=str(workspace),
-        binds=_binds(str(workspace), outermost((*interpreter.folders, *tools)), protection),
+        binds=_binds(str(workspace), outermost((*interpreter.folders, *tools)), protection, hidden),
         links={**interpreter.links, **_shims(interpreter, brokered)},
         system_folders=system_folders(),
+        hidden=hidden,
         path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
         environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
@@ -51,20 +54,31 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     return Plan(profile, interpreter, protection)
 
 
-def _binds(workspace: str, installed: Collection[str], protection: Protection) -> tuple[Bind, ...]:
+def _binds(workspace: str, installed: Collection[str], protection: Protection, hidden: tuple[str, ...] = ()) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only."""
     outside = [folder for folder in installed if not _within(folder, workspace)]
     inside = {folder for folder in (*installed, *_our_own_code()) if _within(folder, workspace)}
     read_only = sorted(inside | {f"{workspace}/{name}" for name in protection.existing})
     movable = {f"{workspace}/{name}" for name in protection.mountpoints}
-    movable |= {folder for path in read_only for folder in mountpoints_between(workspace, path)}
+    movable |= {folder for path in (*read_only, *hidden) for folder in mountpoints_between(workspace, path)}
     binds = [Bind(folder, folder) for folder in outside]
     binds.append(Bind(workspace, workspace, writable=True))
     binds += [Bind(folder, folder, writable=True) for folder in sorted(movable)]
     binds += [Bind(path, path) for path in read_only]
-    binds += [Bind("/dev/null", f"{workspace}/{name}") for name in host_sockets(protection.workspace)]
+    hide = covered(protection.workspace)
+    binds += [Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets]
+    # Not /dev/null: bubblewrap mounts without devices, and a reader is to find an empty file, not an error.
+    binds += [Bind(str(data_folder("kernels") / "guest" / "empty"), f"{workspace}/{name}") for name in hide.secrets]
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
+
+
+def _hidden(workspace: str, data: Path) -> tuple[str, ...]:
+    """Our store, where it lies in the workspace: scripts are not to read other captures, or write their own past."""
+    data_dir = os.path.realpath(data)
+    if _within(workspace, data_dir):
+        raise UsageError(f"the workspace {workspace} lies in the data folder {data_dir}", "Choose another one for either.")
+    return (data_dir,) if _within(data_dir, workspace) and os.path.isdir(data_dir) else ()
 
 
 def _shims(interpreter: Interpreter, brokered: Collection[str]) -> dict[str, str]:

@@ -44,6 +44,8 @@ class SandboxProcess:
         """The control group that all of it is in, where there is one."""
         self._status = status  # stays open: bubblewrap dies by SIGPIPE when it cannot report the exit code
         self._log = log
+        self.uid: int | None = None
+        """The host's number of the user inside, when root started it; else it is our own."""
         self.init_pid: int | None = None
         """The host's number of pid 1 inside."""
         self._init_fd: int | None = None
@@ -100,7 +102,9 @@ class SandboxProcess:
         document = b""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while b"}" not in document:
-            ready, _, _ = select.select([self._status], [], [], max(0.0, deadline - time.monotonic()))
+            poll = select.poll()  # select() fails for descriptors above 1,023
+            poll.register(self._status, select.POLLIN)
+            ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
             piece = os.read(self._status, 4096) if ready else b""
             if not piece:
                 self.kill()
@@ -160,8 +164,9 @@ def _start(
     options = _memory_file(b"".join(os.fsencode(word) + b"\0" for word in bwrap_argv(staged, fds)), opened)
     argv = [program, "--args", str(options), "--", *command]
     passed = [*sockets, status_w, options, *fds.files.values(), *([] if fds.seccomp is None else [fds.seccomp])]
-    if as_root:
-        argv = _through_root(program, argv, mounts, passed, opened)
+    uid = random.SystemRandom().choice(_THROW_AWAY_UIDS) if as_root else None
+    if uid is not None:
+        argv = _through_root(uid, program, argv, mounts, passed, opened)
     if group is not None:
         # It joins before it is bubblewrap: what is forked later is in the group from its first moment.
         argv = ["/bin/sh", "-c", 'echo "$$" > "$0" && exec "$@"', group.procs, *argv]
@@ -178,6 +183,7 @@ def _start(
     )
     os.close(opened.pop(0))
     process = SandboxProcess(popen, status_r, _Log(popen), group)
+    process.uid = uid
     process._await_init()
     return process
 
@@ -220,10 +226,9 @@ def _staged(profile: SandboxProfile) -> tuple[SandboxProfile, list[dict[str, obj
 
 
 def _through_root(
-    program: str, argv: list[str], mounts: list[dict[str, object]], passed: list[int], opened: list[int]
+    uid: int, program: str, argv: list[str], mounts: list[dict[str, object]], passed: list[int], opened: list[int]
 ) -> list[str]:
     """The command line of rootlaunch, which gives root away and then becomes `argv`."""
-    uid = random.SystemRandom().choice(_THROW_AWAY_UIDS)
     order = dict(uid=uid, stage=_STAGE, mounts=mounts, program=_staged_program(program, mounts), argv=argv)
     order_fd = _memory_file(json.dumps(order).encode(), opened)
     passed.append(order_fd)

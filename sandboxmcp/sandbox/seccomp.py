@@ -2,7 +2,8 @@
 
 Covered: the doors that a network namespace leaves open (AF_VSOCK talks to the hypervisor, AF_ALG, raw netlink), kernel surface
 with a long record of bugs (io_uring, bpf, userfaultfd, perf, keyrings, the new mount API), new namespaces, tracing of other
-processes, memory that nobody is seen to hold (large System V segments), terminal injection (TIOCSTI, CVE-2017-5226) and the
+processes, memory that nobody is seen to hold (large System V segments, its message
+queues, whose limits a namespace may raise itself), terminal injection (TIOCSTI, CVE-2017-5226) and the
 second ABIs that would go round the filter (x32, int 0x80), and set-id files. Not covered: bugs in the calls that stay allowed.
 
 Design: flatpak's block list, and CVE-2021-41133 (clone3 answers ENOSYS, since its flags lie in memory that a filter cannot read,
@@ -33,7 +34,7 @@ _PERSONALITIES = (0x0, 0x0040000, 0xFFFFFFFF)
 
 ABSENT = frozenset(
     "bpf clone3 fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup mount_setattr "
-    "move_mount open_tree open_tree_attr openat2 perf_event_open userfaultfd".split()
+    "msgget move_mount open_tree open_tree_attr openat2 perf_event_open userfaultfd".split()
 )
 """Answered as if this kernel did not have them: programs then take their older way."""
 REFUSED = frozenset(
@@ -73,7 +74,7 @@ MACHINES: dict[str, Machine] = {
             io_uring_enter=426, io_uring_register=427, io_uring_setup=425, ioctl=16, ioperm=173, iopl=172, kcmp=312,
             kexec_file_load=320, kexec_load=246, keyctl=250, lookup_dcookie=212, mbind=237, migrate_pages=256,
             mkdir=83, mkdirat=258, mknod=133, mknodat=259, modify_ldt=154, mount=165, mount_setattr=442,
-            move_mount=429, move_pages=279, name_to_handle_at=303, nfsservctl=180, open=2, open_by_handle_at=304,
+            move_mount=429, msgget=68, move_pages=279, name_to_handle_at=303, nfsservctl=180, open=2, open_by_handle_at=304,
             open_tree=428, open_tree_attr=467, openat=257, openat2=437, perf_event_open=298, personality=135,
             pidfd_getfd=438, pivot_root=155, process_vm_readv=310, process_vm_writev=311, ptrace=101, quotactl=179,
             quotactl_fd=443, reboot=169, request_key=249, set_mempolicy=238, setdomainname=171, sethostname=170,
@@ -90,7 +91,7 @@ MACHINES: dict[str, Machine] = {
             fsconfig=431, fsmount=432, fsopen=430, fspick=433, init_module=105, io_uring_enter=426,
             io_uring_register=427, io_uring_setup=425, ioctl=29, kcmp=272, kexec_file_load=294, kexec_load=104,
             keyctl=219, lookup_dcookie=18, mbind=235, migrate_pages=238, mkdirat=34, mknodat=33, mount=40,
-            mount_setattr=442, move_mount=429, move_pages=239, name_to_handle_at=264, nfsservctl=42,
+            mount_setattr=442, move_mount=429, msgget=186, move_pages=239, name_to_handle_at=264, nfsservctl=42,
             open_by_handle_at=265, open_tree=428, open_tree_attr=467, openat=56, openat2=437, perf_event_open=241,
             personality=92, pidfd_getfd=438, pivot_root=41, process_vm_readv=270, process_vm_writev=271, ptrace=117,
             quotactl=60, quotactl_fd=443, reboot=142, request_key=218, set_mempolicy=237, setdomainname=162,

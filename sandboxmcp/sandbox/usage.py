@@ -98,15 +98,24 @@ def shared_memory() -> int:
 
 
 def tmpfs_files(processes: list[Process]) -> list[tuple[str, int]]:
-    """How many files there are in each tmpfs folder of the sandbox, seen through the first process that lets us."""
+    """How many files there are in each tmpfs folder of the sandbox."""
+    return [(folder, numbers.f_files - numbers.f_ffree) for folder, numbers in _tmpfs(processes)]
+
+
+def tmpfs_bytes(processes: list[Process]) -> int:
+    """How much the files in the tmpfs folders of the sandbox hold."""
+    return sum((numbers.f_blocks - numbers.f_bfree) * numbers.f_frsize for _, numbers in _tmpfs(processes))
+
+
+def _tmpfs(processes: list[Process]) -> list[tuple[str, os.statvfs_result]]:
+    """The numbers of each tmpfs folder, seen through the first process that lets us."""
     for process in processes:
         root = f"/proc/{process.pid}/root"
         found = []
         for folder in _TMPFS:
             with contextlib.suppress(OSError):
                 if os.stat(f"{root}/{folder}").st_dev != os.stat(f"/{folder}").st_dev:  # before pivot_root it is the host's
-                    numbers = os.statvfs(f"{root}/{folder}")
-                    found.append((folder, numbers.f_files - numbers.f_ffree))
+                    found.append((folder, os.statvfs(f"{root}/{folder}")))
         if found:
             return found
     return []

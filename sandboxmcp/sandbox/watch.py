@@ -21,6 +21,7 @@ from sandboxmcp.sandbox.usage import (
     memory_of,
     own_memory,
     shared_memory,
+    tmpfs_bytes,
     tmpfs_files,
     tree,
     written_by,
@@ -85,6 +86,7 @@ class Watchdog:
         item = Watched(host_pid(self._init, pid_inside), sends, kill=kill)
         with self._changed:
             if not self._items:
+                self._shared_at_start = shared_memory()
                 self._disk = _DiskBaseline(self._workspace)
                 self._own_at_start = own_memory()
             self._items.append(item)
@@ -127,8 +129,7 @@ class Watchdog:
         if own_memory() - self._own_at_start > _SERVER_GROWTH:
             self._breach([item for item in items if item.sends], "its messages fill the server's memory; print instead")
         if thoroughly:
-            if shared_memory() - self._shared_at_start > self._limits.memory // 2:
-                self._judge_memory(items, trees, with_files=True)
+            self._judge_shared(items, trees, everyone)
             self._judge_files(items, everyone)
 
     def _judge_memory(self, items: list[Watched], trees: dict[int, list[Process]], *, with_files: bool = False) -> None:
@@ -139,6 +140,17 @@ class Watchdog:
             largest = max(shares, key=lambda key: shares[key])
             reason = f"{in_gib(total)} of memory, limit {in_gib(self._limits.memory)}; raise limits.memory"
             self._breach([item for item in items if id(item) == largest], reason)
+
+    def _judge_shared(self, items: list[Watched], trees: dict[int, list[Process]], everyone: list[Process]) -> None:
+        """Memory in nameless files: by who has them open, and where nobody shows them, by how much the machine's has grown."""
+        grown = shared_memory() - self._shared_at_start
+        if grown > self._limits.memory // 2:
+            self._judge_memory(items, trees, with_files=True)
+        if grown - tmpfs_bytes(everyone) > self._limits.memory:
+            what = (
+                f"{in_gib(grown)} of shared memory that no process maps, limit {in_gib(self._limits.memory)}; raise limits.memory"
+            )
+            self._breach(items, what)
 
     def _judge_files(self, items: list[Watched], everyone: list[Process]) -> None:
         for folder, count in tmpfs_files(everyone):

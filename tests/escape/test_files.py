@@ -95,7 +95,7 @@ def test_the_environment_inside_is_made_of_a_few_words(with_secret):
     names = set(re.findall(r"^(\w+)=", own.run("env", "shell").text, re.M)) - {"_", "PWD", "SHLVL", "OLDPWD"}
     assert names == {
         "HOME", "JPY_PARENT_PID", "LANG", "LOGNAME", "NO_COLOR", "OPENBLAS_NUM_THREADS", "PATH", "PYTHONDONTWRITEBYTECODE",
-        "SHELL", "TERM", "TMPDIR", "USER",
+        "PYTHONNOUSERSITE", "SHELL", "TERM", "TMPDIR", "USER",
     }  # fmt: skip
 
 
@@ -263,3 +263,13 @@ def test_the_root_of_every_process_is_the_sandboxs_own(attempt, cannot_show, tmp
         "shell",
     )
     assert ("secret" in both.outside.stdout, both.inside.stdout) == (True, b"")
+
+
+def test_our_store_in_the_workspace_is_not_read(make_inside, tmp_path_factory):
+    workspace = tmp_path_factory.mktemp("workspace")
+    (workspace / "data").mkdir()
+    (workspace / "data/capture").write_text("of another script")
+    own = make_inside(workspace=str(workspace), data_dir=str(workspace / "data"))
+    ran = own.run("ls -A data; touch data/planted; mv data moved; echo end", "shell")
+    assert ran.stdout == b"end\n"
+    assert [file.name for file in (workspace / "data").iterdir()] == ["capture"]

@@ -15,6 +15,7 @@ import pytest
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome
 
+
 def ended(outcome: Outcome) -> tuple[str, int | None]:
     return outcome.status, outcome.exit_code
 
@@ -267,3 +268,38 @@ def test_preloaded_modules_are_there_and_every_fork_draws_its_own_numbers(make_i
     first, second = own.run(code).text.split(), own.run(code).text.split()
     assert (first[0], second[0]) == ("True", "True")
     assert first[1] != second[1]
+
+
+def test_a_pipe_that_ends_early_ends_its_writer_as_in_any_shell(inside):
+    ran = inside.run("set -o pipefail; yes | head -1; echo $?", "shell")
+    assert (ran.text.split(), ran.stderr) == (["y", "141"], b"")
+
+
+def test_a_script_that_asks_for_input_is_told_that_there_is_none(inside):
+    ran = inside.run("name = input('name? ')")
+    assert (ran.text, ran.stderr.decode().splitlines()[-1]) == (
+        "name? ",
+        "EOFError: EOF when reading a line: scripts have no standard input",
+    )
+
+
+def test_tracebacks_hold_no_frame_of_ours(inside):
+    lines = inside.run("open('missing')").stderr.decode().splitlines()
+    assert [line for line in lines if line.startswith("  File")] == ['  File "<script>", line 1, in <module>']
+    asked = inside.run("input()").stderr.decode().splitlines()
+    assert [line for line in asked if line.startswith("  File")] == ['  File "<script>", line 1, in <module>']
+
+
+def test_standard_streams_can_be_opened_by_their_names(inside):
+    ran = inside.run("echo out > /dev/stdout; echo err > /dev/stderr", "shell")
+    assert (ran.stdout, ran.stderr) == (b"out\n", b"err\n")
+
+
+def test_asyncio_run_works_as_in_any_script(inside):
+    code = "import asyncio\nasync def main():\n    await asyncio.sleep(0)\n    return 7\nprint(asyncio.run(main()))"
+    assert inside.run(code).stdout == b"7\n"
+
+
+def test_a_script_that_closes_its_output_still_ends(inside):
+    ran = inside.run("import sys; print('before'); sys.stdout.close()", timeout_s=10)
+    assert (ran.outcome.status, ran.stdout) == ("ok", b"before\n")

@@ -19,7 +19,7 @@ GOLDEN = """
 --uid 1000 --gid 1000 --cap-drop ALL --hostname sandbox
 --clearenv --setenv PATH /usr/local/bin:/usr/bin:/bin --setenv HOME /home/sandbox --setenv USER sandbox --setenv LOGNAME sandbox
 --setenv SHELL /bin/bash --setenv LANG C.UTF-8 --setenv TERM dumb --setenv NO_COLOR 1 --setenv TMPDIR /tmp
---setenv PYTHONDONTWRITEBYTECODE 1 --setenv JPY_PARENT_PID 1 --setenv OPENBLAS_NUM_THREADS 1
+--setenv PYTHONDONTWRITEBYTECODE 1 --setenv PYTHONNOUSERSITE 1 --setenv JPY_PARENT_PID 1 --setenv OPENBLAS_NUM_THREADS 1
 --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib32 /lib32
 ETC
 --ro-bind-try /var/lib/dpkg /var/lib/dpkg --ro-bind-data 7 /etc/passwd --proc /proc --dev /dev

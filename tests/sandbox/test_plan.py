@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.sandbox.bwrap import GUEST, Bind
 from sandboxmcp.sandbox.interpreter import running_interpreter
@@ -73,3 +74,17 @@ def test_links_on_the_way_to_the_interpreter_are_remade(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "shims" / "python"))
     expected = {str(tmp_path / "shims" / "python"): "../real-python", str(tmp_path / "real-python"): "/usr/bin/python3"}
     assert running_interpreter(tmp_path / "elsewhere").links.items() >= expected.items()
+
+
+def test_our_store_in_the_workspace_is_hidden_and_cannot_be_moved(tmp_path):
+    data = tmp_path / "deep/data"
+    data.mkdir(parents=True)
+    profile = plan_sandbox(load_settings(flags={"workspace": str(tmp_path), "data_dir": str(data)})).profile
+    assert profile.hidden == (str(data),)
+    assert Bind(str(tmp_path / "deep"), str(tmp_path / "deep"), writable=True) in profile.binds
+
+
+def test_a_workspace_inside_the_store_is_refused(tmp_path):
+    (tmp_path / "inside").mkdir()
+    with pytest.raises(UsageError, match="lies in the data folder"):
+        plan_sandbox(load_settings(flags={"workspace": str(tmp_path / "inside"), "data_dir": str(tmp_path)}))

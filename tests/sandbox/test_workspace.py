@@ -30,23 +30,39 @@ def test_folders_of_the_system_are_refused(folder):
 
 def test_the_home_is_refused_wherever_the_environment_says_it_is(monkeypatch):
     monkeypatch.setenv("HOME", "/nonexistent")
-    expected = (
-        f"the workspace {HOME} is or holds your home folder, where secrets lie",
-        f"the workspace {HOME} belongs to the system",
-    )
+    expected = (f"the workspace {HOME} is or holds a home folder, where secrets lie", f"the workspace {HOME} belongs to the system")
     assert said(HOME) in [f"{one}. {FIX}" for one in expected]
 
 
-def test_a_folder_above_the_home_is_refused(monkeypatch, tmp_path):
-    """The password database decides; here it is told another home, as no test may need one that is deep enough."""
+def test_what_the_environment_calls_home_is_refused_too(monkeypatch, tmp_path):
     home = tmp_path / "users" / "me"
     home.mkdir(parents=True)
-    entry = pwd.getpwuid(os.getuid())
-    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*entry[:5], str(home), entry[6])))
+    monkeypatch.setenv("HOME", str(home))
     for folder in (home, home.parent, tmp_path):
-        assert said(folder) == f"the workspace {folder} is or holds your home folder, where secrets lie. {FIX}"
+        assert said(folder) == f"the workspace {folder} is or holds a home folder, where secrets lie. {FIX}"
     (home / "project").mkdir()
     assert checked_workspace(home / "project") == home / "project"
+
+
+def test_the_homes_of_other_users_are_refused(monkeypatch, tmp_path):
+    """The password database decides; here it knows one more user, as no test may make one."""
+    entry = pwd.struct_passwd(("other", "x", 1234, 1234, "", str(tmp_path), "/bin/sh"))
+    everyone = [*pwd.getpwall(), entry]
+    monkeypatch.setattr(pwd, "getpwall", lambda: everyone)
+    assert said(tmp_path) == f"the workspace {tmp_path} is or holds a home folder, where secrets lie. {FIX}"
+
+
+@pytest.mark.parametrize("name", [".ssh", ".ssh/deep", ".config", ".local", ".aws"])
+def test_folders_of_settings_and_secrets_are_refused(monkeypatch, tmp_path, name):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / name).mkdir(parents=True)
+    assert said(tmp_path / name) == f"the workspace {tmp_path / name} holds settings or secrets of a user. {FIX}"
+
+
+def test_a_project_below_the_folder_of_settings_is_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".config/nvim").mkdir(parents=True)
+    assert checked_workspace(tmp_path / ".config/nvim") == tmp_path / ".config/nvim"
 
 
 def test_what_is_no_usable_folder_is_refused(tmp_path):
