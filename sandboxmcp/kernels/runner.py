@@ -188,21 +188,29 @@ class RunSession:
         self._running += 1
         started = time.monotonic()
         status: Status | None = None
+        cancelled: asyncio.CancelledError | None = None
         try:
             async with asyncio.timeout(script.timeout_s):
                 await running.finished()
         except TimeoutError:
             status = "timeout"
-        except asyncio.CancelledError:
-            with anyio.CancelScope(shield=True):
-                outcome = await self._end(running, watched, "cancelled", time.monotonic() - started)
-            if on_partial is not None:
-                on_partial(outcome)
-            raise
+        except asyncio.CancelledError as error:
+            status, cancelled = "cancelled", error
         except BaseException:
             await self._end(running, watched, "killed", time.monotonic() - started)  # a fault of ours must not leave it running
             raise
-        return await self._end(running, watched, status, time.monotonic() - started)
+        ending = asyncio.ensure_future(self._end(running, watched, status, time.monotonic() - started))
+        with anyio.CancelScope(shield=True):
+            while not ending.done():
+                try:
+                    await asyncio.shield(ending)
+                except asyncio.CancelledError as error:  # in the middle of the end: what was captured must not be lost now
+                    cancelled = error
+        if cancelled is None:
+            return ending.result()
+        if on_partial is not None:
+            on_partial(ending.result())
+        raise cancelled
 
     async def run_in(
         self, name: str, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None

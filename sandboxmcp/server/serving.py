@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import queue
 import signal
 import threading
 from collections.abc import AsyncIterator
@@ -11,7 +14,7 @@ from typing import Any, cast
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
-import anyio.to_thread
+from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
 
@@ -36,7 +39,7 @@ async def _serve(services: Services, wire: Wire) -> int:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, group.cancel_scope, received)
             async with shared(services):
-                await _talk(services, wire)
+                await _talk(services, wire, group)
             group.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):
@@ -52,17 +55,27 @@ async def _stop_on_signal(scope: anyio.CancelScope, received: list[int]) -> None
             return
 
 
-async def _talk(services: Services, wire: Wire) -> None:
+async def _stop_after_the_client(ended: anyio.Event, scope: anyio.CancelScope) -> None:
+    """A client that hung up may still read the answers to what it asked, but not for ever."""
+    await ended.wait()
+    await anyio.sleep(_CLOSING_S)
+    scope.cancel()
+
+
+async def _talk(services: Services, wire: Wire, group: TaskGroup) -> None:
     server = make_server(services)
-    async with stdio_server(stdin=cast(Any, _Incoming(wire)), stdout=cast(Any, _Outgoing(wire))) as (incoming, outgoing):
+    ended = anyio.Event()
+    group.start_soon(_stop_after_the_client, ended, group.cancel_scope)
+    async with stdio_server(stdin=cast(Any, _Incoming(wire, ended)), stdout=cast(Any, _Outgoing(wire))) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 class _Incoming:
     """Lines from the client, read on a daemon thread: one blocked in a read must not keep the process from ending."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, ended: anyio.Event) -> None:
         self._wire = wire
+        self._ended = ended
 
     async def __aiter__(self) -> AsyncIterator[str]:
         sender, receiver = anyio.create_memory_object_stream[str](0)
@@ -71,34 +84,59 @@ class _Incoming:
         async with receiver:
             async for line in receiver:
                 yield line
+        self._ended.set()
 
 
 def _pump(wire: Wire, sender: MemoryObjectSendStream[str], token: anyio.lowlevel.EventLoopToken) -> None:
     try:
         line = wire.first
         while line:
-            anyio.from_thread.run(sender.send, line.decode("utf-8", "replace"), token=token)
+            anyio.from_thread.run(sender.send, _sound(line), token=token)
             line = wire.incoming.readline()
         anyio.from_thread.run_sync(sender.close, token=token)
     except (anyio.RunFinishedError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         return  # the server ended first
 
 
+def _sound(line: bytes) -> str:
+    """The line as text that every parser takes: half of a surrogate pair (a client cut an emoji in two) becomes U+FFFD."""
+    text = line.decode("utf-8", "replace")
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    try:
+        message = json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+    return message.encode("utf-8", "surrogatepass").decode("utf-8", "replace") + "\n"
+
+
 class _Outgoing:
-    """Lines to the client, without the SDK's answer to a request that was answered already."""
+    """Lines to the client, without the SDK's answer to a request that was answered already.
+
+    Written on a daemon thread and past every buffer: a client that has stopped reading must not keep the server from ending.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._lines: queue.SimpleQueue[tuple[bytes, anyio.Event, anyio.lowlevel.EventLoopToken]] = queue.SimpleQueue()
+        threading.Thread(target=self._send, name="stdout", daemon=True).start()
 
     async def write(self, text: str) -> None:
         if self._wire.answered is not None and json.loads(text).get("id") == self._wire.answered:
             self._wire.answered = None
             return
-        await anyio.to_thread.run_sync(self._send, text.encode())
+        sent = anyio.Event()
+        self._lines.put((text.encode(), sent, anyio.lowlevel.current_token()))
+        await sent.wait()
 
-    def _send(self, line: bytes) -> None:
-        self._wire.outgoing.write(line)
-        self._wire.outgoing.flush()
+    def _send(self) -> None:
+        with contextlib.suppress(OSError, anyio.RunFinishedError):  # the client hung up, or the server ended
+            while True:
+                line, sent, token = self._lines.get()
+                left = memoryview(line)
+                while left:
+                    left = left[os.write(self._wire.outgoing.fileno(), left) :]
+                anyio.from_thread.run_sync(sent.set, token=token)
 
     async def flush(self) -> None:
-        """Every line is flushed as it is written."""
+        """Every line is written at once."""
