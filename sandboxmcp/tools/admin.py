@@ -13,6 +13,7 @@ from sandboxmcp.sandbox.probe import Check, probe_sandbox
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.receipt import counted
 
 _RUNTIMES = {"python": sys.executable, "shell": "bash"}
 
@@ -20,7 +21,10 @@ _RUNTIMES = {"python": sys.executable, "shell": "bash"}
 def stats(services: Services) -> Answer:
     """Calls, bytes captured and bytes returned per tool: what was captured and not returned was kept out of the context."""
     rows = services.store.usage()
-    lines = [f"{row.tool}: {row.calls} calls, {row.bytes_captured} B captured, {row.bytes_returned} B returned" for row in rows]
+    lines = [
+        f"{row.tool}: {counted(row.calls, 'call')}, {row.bytes_captured} B captured, {row.bytes_returned} B returned"
+        for row in rows
+    ]
     captured, returned = sum(row.bytes_captured for row in rows), sum(row.bytes_returned for row in rows)
     kept_out = sum(max(row.bytes_captured - row.bytes_returned, 0) for row in rows)
     lines.append(f"all: {captured} B captured, {returned} B returned, {kept_out} B kept out" if rows else "no calls yet")

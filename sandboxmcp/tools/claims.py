@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sandboxmcp.tools.budget import cost, cut, fair_shares, last_fitting, total_cost
-from sandboxmcp.tools.extract import LINE_TOKENS, extract, extract_cost
+from sandboxmcp.tools.extract import LINE_TOKENS, Extract, extract, extract_cost
 from sandboxmcp.tools.fence import fenced
 from sandboxmcp.tools.items import Item, Stream
 from sandboxmcp.tools.receipt import reason
@@ -33,23 +33,28 @@ def shared(claims: Sequence[Claim], room: int) -> list[int]:
 
 
 def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool) -> list[Claim]:
-    """The claims of one item in the order in which they are shown. `excerpts`: large outputs show head, tail and errors."""
+    """The claims of one item in the order in which they are shown.
+
+    `excerpts`: large outputs show head, tail and errors. Without it those of items that did not end well still show errors and
+    tail: many programs report their failures on stdout, and a query that hits elsewhere must not hide them.
+    """
     claims: list[Claim] = []
     if why := reason(item.outcome):
         claims.append(Claim(cost(why), lambda room: [text] if (text := cut(why, room)) else [], index))
     if item.stdout is not None and whole:
         lines = fenced(item.stdout.whole or ())
         claims.append(Claim(total_cost(lines), lambda room: lines, index, indivisible=True))
-    elif item.stdout is not None and excerpts:
-        claims.append(_excerpt(item.stdout, index))
+    elif item.stdout is not None and (excerpts or item.outcome.status != "ok"):
+        claims.append(_excerpt(item.stdout, index, whole_view=excerpts))
     if item.stderr is not None:
         claims.append(_end_of_stderr(item.stderr, index))
     return claims
 
 
-def _excerpt(stream: Stream, index: int) -> Claim:
-    need = extract_cost(stream.head, stream.errors, stream.tail)
-    return Claim(need, lambda room: extract(stream.head, stream.errors, stream.tail, room), index)
+def _excerpt(stream: Stream, index: int, *, whole_view: bool) -> Claim:
+    source = stream.source
+    text = Extract(source.handle, source.lines, stream.head if whole_view else (), stream.errors, stream.tail)
+    return Claim(extract_cost(text), lambda room: extract(text, room), index)
 
 
 def _end_of_stderr(stream: Stream, index: int) -> Claim:

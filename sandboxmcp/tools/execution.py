@@ -25,11 +25,14 @@ from sandboxmcp.tools.passages import Section
 from sandboxmcp.tools.receipt import receipt, row
 from sandboxmcp.tools.remember import with_error_lines
 from sandboxmcp.tools.running import Job, Progress, no_progress, run_job
+from sandboxmcp.tools.terms import worth_searching
 
 _MOST_AT_ONCE = 8
 _PICTURE_BYTES = 1 << 20
 """Larger images are not sent inline; their handle is in the answer all the same."""
 _TERMS = 20
+_TERMS_ASKED = 60
+"""Of which some will not be worth a search."""
 
 
 async def batch_execute(
@@ -149,10 +152,10 @@ def _answer(
     scope = Scope(services.project) if everywhere else Scope(services.project, batch=job.batch)
     needless = not everywhere and full_list is None and all_whole(items, budget)
     found = [] if needless else [find(services, query, scope) for query in asked]
-    if not any(one.hits for one in found):
-        items = [replace(item, stdout=with_error_lines(services, item.stdout)) if item.stdout else item for item in items]
+    hits = any(one.hits for one in found)
+    items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
-    terms = store.terms(long, limit=_TERMS) if long else []
+    terms = worth_searching(store.terms(long, limit=_TERMS_ASKED), asked)[:_TERMS] if long else []
     laid = lay_out(items, found, terms, budget, full_list)
     return answer(
         laid.lines,
@@ -162,6 +165,10 @@ def _answer(
         pictures=_pictures(services, items) if images else (),
         captured_bytes=sum(stream.source.total_bytes for item in items for stream in item.streams),
     )
+
+
+def _with_error_lines(services: Services, item: Item) -> Item:
+    return replace(item, stdout=with_error_lines(services, item.stdout)) if item.stdout else item
 
 
 def _store_receipts(services: Services, items: Sequence[Item]) -> Source:

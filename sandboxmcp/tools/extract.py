@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from sandboxmcp.tools.budget import cost, cut, fair_shares
 from sandboxmcp.tools.fence import numbered
@@ -44,14 +46,28 @@ def error_lines(lines: Iterable[Numbered], limit: int = ERROR_LINES) -> list[Num
     return found[: limit // 2] + found[-(limit - limit // 2) :]
 
 
-def extract(head: Sequence[Numbered], errors: Sequence[Numbered], tail: Sequence[Numbered], room: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What may be shown of a text of `lines` lines that is stored under `handle`."""
+
+    handle: str
+    lines: int
+    head: Sequence[Numbered] = ()
+    errors: Sequence[Numbered] = ()
+    tail: Sequence[Numbered] = ()
+
+
+def extract(text: Extract, room: int) -> list[str]:
     """Numbered lines within `room` tokens, each group with a fair share, in the order of the text.
 
     The tail is filled from its end: the last line of an output says most. When no line fits, the first is cut to fit.
+    One line of ours marks the largest gap and says how to read it; the numbers show the others.
     """
+    head, errors, tail = text.head, text.errors, text.tail
     rows = _shown(head, errors, tail)
+    gap = _gap_cost(text) if len(rows) < text.lines or extract_cost(text) > room else 0
     groups = _apart([number for number, _ in head], [number for number, _ in errors], [number for number, _ in reversed(tail)])
-    shares = fair_shares([sum(cost(rows[number]) for number in group) for group in groups], room)
+    shares = fair_shares([sum(cost(rows[number]) for number in group) for group in groups], room - gap)
     chosen: list[int] = []
     for group, share in zip(groups, shares, strict=True):
         for number in group:
@@ -59,14 +75,34 @@ def extract(head: Sequence[Numbered], errors: Sequence[Numbered], tail: Sequence
             if share < 0:
                 break
             chosen.append(number)
-    if not chosen and rows:
-        return [text for text in (cut(rows[min(rows)], room),) if text]
-    return [rows[number] for number in sorted(chosen)]
+    if not chosen:
+        return [line for line in (cut(rows[min(rows)], room) if rows else "",) if line]
+    return _with_gap(text, {number: rows[number] for number in sorted(chosen)})
 
 
-def extract_cost(head: Sequence[Numbered], errors: Sequence[Numbered], tail: Sequence[Numbered]) -> int:
+def extract_cost(text: Extract) -> int:
     """Tokens that the whole extract would take."""
-    return sum(map(cost, _shown(head, errors, tail).values()))
+    rows = _shown(text.head, text.errors, text.tail)
+    return sum(map(cost, rows.values())) + (_gap_cost(text) if len(rows) < text.lines else 0)
+
+
+def _with_gap(text: Extract, rows: Mapping[int, str]) -> list[str]:
+    """The lines, and among them the mark of the largest gap; the beginning and the end of the text bound gaps too."""
+    marks = [0, *rows, text.lines + 1]
+    first, last = max(((one + 1, two - 1) for one, two in pairwise(marks)), key=lambda gap: gap[1] - gap[0])
+    lines = [(number, line) for number, line in rows.items()]
+    if first <= last:
+        lines.append((first, _gap(text.handle, first, last)))
+    return [line for _, line in sorted(lines)]
+
+
+def _gap(handle: str, first: int, last: int) -> str:
+    number = last - first + 1
+    return f"… {number} {'line' if number == 1 else 'lines'}: ctx_read {handle}:{first}-{last}"
+
+
+def _gap_cost(text: Extract) -> int:
+    return cost(_gap(text.handle, text.lines, 2 * text.lines))
 
 
 def _shown(*groups: Sequence[Numbered]) -> dict[int, str]:

@@ -124,8 +124,7 @@ def _lines(tally: _Tally, max_files: int) -> list[str]:
     counts = Counter("unchanged" if one.unchanged else "indexed" for one in tally.sources)
     parts = [f"{number} {what}" for what, number in counts.items()] or ["nothing indexed"]
     parts += [f"{tally.binary} binary skipped"] * bool(tally.binary) + [f"{len(tally.refused)} refused"] * bool(tally.refused)
-    total = f"{sum(one.bytes for one in tally.sources)} B {sum(one.chunks for one in tally.sources)} chunks"
-    lines = [f"{', '.join(parts)}: {total}"]
+    lines = [f"{', '.join(parts)}: {sum(one.bytes for one in tally.sources)} B"]
     if tally.beyond:
         lines.append(f"more files than max_files={max_files} were left out; raise it or narrow with include")
     return [*lines, *(f"refused: {text}" for text in tally.refused), *(f"{one.handle} {one.label}" for one in tally.sources)]

@@ -32,6 +32,8 @@ class Item:
     stdout: Stream | None = None
     stderr: Stream | None = None
     artifacts: tuple[Source, ...] = ()
+    stored_s: float = 0.0
+    """Seconds that storing and indexing took after the script had ended."""
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -15,6 +15,7 @@ from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.items import Found
 from sandboxmcp.tools.passages import Section, Seen, section, wanted
+from sandboxmcp.tools.receipt import counted
 
 _LISTED = 1_000
 """Sources that a list looks at; more are counted."""
@@ -108,7 +109,8 @@ def _forget(services: Services, source: str | None, handle: str | None, budget_t
 
 def _row(one: Source) -> str:
     label = one_line(one.label, 80)
-    return f"{one.handle} {label}: {one.kind}, {one.bytes} B, {one.lines} lines, {_age(one.created_at)}, {one.hits} hits"
+    counts = f"{one.bytes} B, {counted(one.lines, 'line')}, {_age(one.created_at)}, {counted(one.hits, 'hit')}"
+    return f"{one.handle} {label}: {one.kind}, {counts}"
 
 
 def _age(created_at: float) -> str:

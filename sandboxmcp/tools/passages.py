@@ -73,7 +73,10 @@ def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | N
 
 
 def _nothing(found: Found) -> str:
-    return "matches are shown above" if found.hits else f'No results for "{one_line(found.query, 60)}"'
+    if found.hits:
+        return "matches are shown above"
+    wordless = not any(map(str.isalnum, found.query))
+    return f'No results for "{one_line(found.query, 60)}"' + (": it holds no word" if wordless else "")
 
 
 def _fill(page: Page, hits: Sequence[Hit], query: str, seen: Seen) -> tuple[str, ...]:

@@ -14,14 +14,15 @@ _REASON_LENGTH = 400
 
 
 def receipt(item: Item, *, whole: bool) -> str:
-    """`label: exit 1, 0.4s, s12 104231 B 1500 lines 40 chunks`.
+    """`label: exit 1, 0.4s, s12 104231 B 1500 lines`.
 
     `whole`: the output follows in full, so that its size is there to see and is left out.
     """
     parts = [_ending(item.outcome)]
     if item.outcome.status not in ("denied", "skipped"):
-        parts.append(duration(item.outcome.wall_s))
-        parts.append(_place(item.stdout.source, whole) if item.stdout else "no output")
+        parts.append(_times(item))
+        parts += [_place(item.stdout.source, whole)] if item.stdout else []
+        parts += ["no output"] * (not item.streams and not item.artifacts)
     parts += [f"{artifact.mime} {artifact.handle} {artifact.bytes} B" for artifact in item.artifacts]
     line = ", ".join(parts)
     return f"{item.label}: {line}" if item.label else line
@@ -46,6 +47,7 @@ def row(item: Item) -> dict[str, Any]:
         "status": item.outcome.status,
         "exit_code": item.outcome.exit_code,
         "wall_s": round(item.outcome.wall_s, 3),
+        "stored_s": round(item.stored_s, 3),
         "bytes": out.total_bytes if out else 0,
         "lines": out.lines if out else 0,
         "handle": out.handle if out else None,
@@ -68,14 +70,25 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds >= 1 else f"{seconds * 1000:.0f}ms"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def size(source: Source) -> str:
-    """Bytes, lines and chunks of a stored text, and what of it was not kept or not indexed."""
-    parts = [f"{source.bytes} B {source.lines} lines {source.chunks} chunks"]
+    """Bytes and lines of a stored text, and what of it was not kept or not indexed."""
+    parts = [f"{source.bytes} B {counted(source.lines, 'line')}"]
     if source.total_bytes > source.bytes:
         parts.append(f"{source.total_bytes - source.bytes} B beyond the cap not kept")
     if source.indexed_bytes < source.bytes:
         parts.append(f"indexed {source.indexed_bytes} B of head and tail")
     return ", ".join(parts)
+
+
+def _times(item: Item) -> str:
+    """How long the script ran and, when that took longer, how long its output was on the way into the store and the index."""
+    wall_s, stored_s = item.outcome.wall_s, item.stored_s
+    return f"{duration(wall_s)} + {duration(stored_s)} indexing" if stored_s > max(wall_s, 1) else duration(wall_s)
 
 
 def _ending(outcome: Outcome) -> str:

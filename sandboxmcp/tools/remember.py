@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
         new = NewSource(source_label + suffix, origin, services.project, services.session, batch=batch, total_bytes=stream.total)
         return _stream(services, services.store.add(new, stream.path, consume=True))
 
+    begun = time.perf_counter()
     artifacts = [
         services.store.add(
             NewSource(source_label, "artifact", services.project, services.session, batch=batch, mime=artifact.mime),
@@ -38,7 +40,8 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
         )
         for artifact in outcome.artifacts
     ]
-    return Item(label, outcome, stored(outcome.stdout), stored(outcome.stderr, " stderr"), tuple(artifacts))
+    streams = stored(outcome.stdout), stored(outcome.stderr, " stderr")
+    return Item(label, outcome, *streams, tuple(artifacts), stored_s=time.perf_counter() - begun)
 
 
 def _stream(services: Services, source: Source) -> Stream:

@@ -66,6 +66,14 @@ async def test_a_batch_answers_queries_and_reports_every_item(connect: Any) -> N
     assert "| 2718" in text and "| hello" in text and not result.is_error
 
 
+async def test_what_a_failed_item_reports_on_stdout_is_shown_although_the_query_hits_elsewhere(connect: Any) -> None:
+    tests = "for n in range(900): print(f'test number {n} passes')\nprint('FAILED test_zebra')\nprint('1 failed')\nexit(1)"
+    commands = [{"label": "tests", "code": tests, "language": "python"}, {"label": "list", "command": "seq 1 3000"}]
+    async with connect() as client:
+        text, _, _ = await call(client, "ctx_batch_execute", commands=commands, queries=["2718"], budget_tokens=600)
+    assert all(line in text for line in ("901| FAILED test_zebra", "902| 1 failed", "| 2718")) and "1| test number 0" not in text
+
+
 async def test_a_denied_item_does_not_stop_the_others(connect: Any) -> None:
     async with connect() as client:
         text, facts, result = await call(client, "ctx_batch_execute", commands=["curl http://example.com", "echo fine"])

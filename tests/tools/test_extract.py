@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sandboxmcp.tools.budget import total_cost
-from sandboxmcp.tools.extract import Numbered, error_lines, extract, extract_cost, looks_like_error
+from sandboxmcp.tools.extract import Extract, Numbered, error_lines, extract, extract_cost, looks_like_error
 
 ERRORS = [
     "ValueError: bad",
@@ -34,19 +36,41 @@ def test_of_many_error_lines_the_first_and_the_last_are_kept(long_lines: list[Nu
 
 
 def test_an_extract_keeps_the_order_of_the_text_and_its_room(long_lines: list[Numbered]) -> None:
-    shown = extract(long_lines[:20], error_lines(long_lines), long_lines[-20:], 120)
-    numbers = [int(line.split("|")[0]) for line in shown]
+    shown = extract(Extract("h1", 1500, long_lines[:20], error_lines(long_lines), long_lines[-20:]), 140)
+    numbers = [int(line.split("|")[0]) for line in shown if "|" in line]
     assert (numbers == sorted(numbers), numbers[0], numbers[-1], 97 in numbers) == (True, 1, 1500, True)
-    assert total_cost(shown) <= 120
+    assert total_cost(shown) <= 140
+
+
+def test_the_largest_gap_is_marked_by_a_line_that_says_how_to_read_it(long_lines: list[Numbered]) -> None:
+    shown = extract(Extract("h1", 1500, long_lines[:2], [], long_lines[-1:]), 1_000)
+    assert shown[1:] == ["2| line 2 status=ok filler", "… 1497 lines: ctx_read h1:3-1499", "1500| line 1500 status=ok filler"]
+
+
+def test_what_comes_before_the_first_shown_line_is_a_gap_too(long_lines: list[Numbered]) -> None:
+    assert extract(Extract("h1", 1500, [], [], long_lines[-1:]), 1_000)[0] == "… 1499 lines: ctx_read h1:1-1499"
+
+
+def test_an_extract_without_a_gap_marks_none(long_lines: list[Numbered]) -> None:
+    text = Extract("h1", 30, long_lines[:20], [], long_lines[10:30])
+    assert [line.split("|")[0] for line in extract(text, 1_000)] == [str(number) for number in range(1, 31)]
+    assert any(line.startswith("…") for line in extract(text, 100))
+
+
+@given(st.sets(st.integers(1, 60)), st.integers(0, 400))
+def test_with_its_mark_an_extract_keeps_to_its_room(chosen: set[int], room: int) -> None:
+    rows = [(number, f"line {number}") for number in sorted(chosen)]
+    assert total_cost(extract(Extract("h1", 60, rows[:5], rows[5:9], rows[9:]), room)) <= room
 
 
 def test_an_extract_with_enough_room_shows_everything_once(long_lines: list[Numbered]) -> None:
-    head, errors, tail = long_lines[:20], long_lines[5:10], long_lines[-20:]
-    shown = extract(head, errors, tail, 10_000)
-    assert (len(shown), total_cost(shown)) == (40, extract_cost(head, errors, tail))
+    text = Extract("h1", 1500, long_lines[:20], long_lines[5:10], long_lines[-20:])
+    shown = extract(text, 10_000)
+    assert len(shown) == 41 and total_cost(shown) <= extract_cost(text)
 
 
 def test_a_single_long_line_is_shown_as_far_as_the_room_goes() -> None:
     line = [(1, "word " * 5_000)]
-    assert [total_cost(extract(line, [], line, room)) > room - 5 for room in (30, 300)] == [True, True]
-    assert total_cost(extract(line, [], line, 5_000)) <= 800
+    text = Extract("h1", 1, line, [], line)
+    assert [total_cost(extract(text, room)) > room - 5 for room in (30, 300)] == [True, True]
+    assert total_cost(extract(text, 5_000)) <= 800

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,7 +41,24 @@ def test_a_failure_shows_its_exit_code_and_stderr(make: Any, golden: Callable[[s
 
 
 def test_stderr_is_shown_although_all_went_well(make: Any) -> None:
-    assert text_of([make.item("", "", "a warning\n")], [], [], 2_000) == "ok, 12ms, no output\nstderr h1\n| a warning"
+    assert text_of([make.item("", "", "a warning\n")], [], [], 2_000) == "ok, 12ms\nstderr h1\n| a warning"
+
+
+def test_no_output_is_said_when_there_is_none_at_all(make: Any) -> None:
+    assert text_of([make.item("")], [], [], 2_000) == "ok, 12ms, no output"
+
+
+def test_an_output_that_took_longer_to_index_than_to_print_says_so(make: Any) -> None:
+    slow, quick = replace(make.item("slow", "1\n"), stored_s=4.2), replace(make.item("quick", "1\n"), stored_s=0.9)
+    lines = text_of([slow, quick], [], [], 2_000).splitlines()
+    assert lines == ["slow: ok, 12ms + 4.2s indexing, h1", "| 1", "quick: ok, 12ms, h2", "| 1"]
+
+
+def test_a_failed_item_shows_its_errors_and_its_end_although_a_query_hits_elsewhere(
+    make: Any, golden: Callable[[str, str], None]
+) -> None:
+    tests, notes = make.item("tests", BIG, status="failed", exit_code=1), make.item("notes", BIG)
+    golden("failed_beside_hits", text_of([tests, notes], [Found("line 97", hits_in(notes, 97))], [], 240))
 
 
 def test_the_last_words_of_stderr_survive_the_smallest_budget(make: Any) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from sandboxmcp.core.model import NewSource
+from sandboxmcp.core.model import NewSource, Outcome, Script, StreamCapture
 from sandboxmcp.services import Services
 from sandboxmcp.tools.items import Stream
-from sandboxmcp.tools.remember import with_error_lines
+from sandboxmcp.tools.remember import remember, with_error_lines
+
+
+def test_how_long_storing_took_is_known(services: Services) -> None:
+    file = services.store.captures_dir / "out"
+    file.write_bytes(b"one\n")
+    outcome = Outcome(Script("", "shell", "x"), "ok", 0, 0.0, StreamCapture(file, 4, 4))
+    assert remember(services, outcome, label="", source_label="x", origin="execute", batch="b").stored_s > 0
 
 
 def test_error_lines_are_numbered_as_they_are_read_even_beside_very_long_ones(services: Services) -> None:
