@@ -7,7 +7,11 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 
-_SUFFIXES = {".py": "python", ".sh": "shell", ".bash": "shell"}
+_SUFFIXES = {
+    ".py": "python", ".sh": "shell", ".bash": "shell", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+    ".ts": "typescript", ".rb": "ruby", ".go": "go", ".rs": "rust", ".php": "php", ".pl": "perl", ".r": "r", ".R": "r",
+    ".ex": "elixir", ".exs": "elixir", ".cs": "csharp", ".ps1": "powershell",
+}  # fmt: skip
 
 
 def script_text(file: str) -> str:

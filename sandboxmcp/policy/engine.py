@@ -32,6 +32,16 @@ def load_engine(
     Raises:
         BrokenPack: a pack is missing, wrong, loosens what it may not, or disagrees with an example; names file and line.
     """
+    packs, families = read_packs(names, folders, project)
+    for pack, family in zip(packs, families, strict=True):
+        check_examples(pack, family)
+    return Engine([*packs, *imported], places)
+
+
+def read_packs(
+    names: Sequence[str], folders: Sequence[Path] = (), project: Path | None = None
+) -> tuple[tuple[Pack, ...], list[Engine]]:
+    """The packs, and for each the engine that its examples are judged by; none is judged here. Raises as `load_engine` does."""
     looked_in = (*folders, data_folder("policies"))
     loaded: dict[str, Pack] = {}
     for name in (_KNOWLEDGE, *names):
@@ -39,9 +49,7 @@ def load_engine(
     for file in project_packs(project):
         _only_tightens(_load(str(file), looked_in, loaded))
     packs = _distinct_programs(loaded)
-    for pack in packs:
-        check_examples(pack, Engine([loaded[name] for name in _family(pack, loaded)]))
-    return Engine([*packs, *imported], places)
+    return packs, [Engine([loaded[name] for name in _family(pack, loaded)]) for pack in packs]
 
 
 def project_packs(folder: Path | None) -> list[Path]:

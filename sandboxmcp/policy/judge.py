@@ -44,11 +44,15 @@ class Engine:
     def check_brokers(self, pack: Pack) -> None:
         """Raises: BrokenPack when a broker of the pack disagrees with one of its examples."""
         for at, broker in enumerate(pack.brokers):
-            for number, example in enumerate(broker.examples):
-                if problem := broker_problem(self._with_options(broker), example):
+            for number, _ in enumerate(broker.examples):
+                if problem := self.broker_problem(broker, number):
                     raise pack.broken(
                         ("broker", at, "example", number), f"broker {broker.program!r}: {problem}", "Mend the table or the example."
                     )
+
+    def broker_problem(self, broker: Brokered, number: int) -> str:
+        """What is wrong with one of a broker's examples; empty when nothing is."""
+        return broker_problem(self._with_options(broker), broker.examples[number])
 
     def judge(self, code: str, language: str, setting: Setting = "kernel") -> Verdict:
         """The strictest verdict of all rules that match anything in `code`. Pure; never raises, whatever the code is."""
