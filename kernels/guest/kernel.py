@@ -23,6 +23,7 @@ import threading
 import traceback
 import warnings
 
+import courtesy
 import ipykernel
 import IPython
 import processes
@@ -234,6 +235,7 @@ def replace_streams():
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.addaudithook(flush_before_children)
+    courtesy.install()
 
 
 def mend_streams():
