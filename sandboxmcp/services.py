@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.settings import Settings
 
@@ -29,6 +29,8 @@ class Services:
         self.session = uuid.uuid4().hex[:12]
         """Names what this process stores, for searches within the session."""
         self.project = str(settings.workspace)
+        self.jobs: dict[str, Any] = {}
+        """Background jobs by handle; tools/jobs.py fills it."""
         self._building = threading.RLock()
 
     @property
@@ -107,6 +109,8 @@ class Services:
 
     async def close(self) -> None:
         """End every kernel and close the store; what was never built is not built for it."""
+        for job in list(self.jobs.values()):
+            await job.stop()
         if "_runner" in self.__dict__:
             await self._runner.close()
         if (broker := self.__dict__.get("_broker")) is not None:

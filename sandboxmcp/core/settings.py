@@ -137,6 +137,7 @@ KEYS: tuple[Key, ...] = (
     Key("tool_folders", _names, (), "installations outside /usr, such as a Rust toolchain: inside read-only, last on PATH", _never),
     Key("preload", _names, (), "Python modules that kernels have imported before they start, such as numpy"),
     Key("kernel_start_s", _seconds, 30.0, "seconds in which a kernel must answer after its start"),
+    Key("kernel_idle_s", _seconds, 3_600.0, "seconds after which a named kernel that nobody uses is ended"),
     Key("budget_tokens", _integer(50, 1_000_000), 2_000, "tokens of a rendered answer"),
     Key(
         "structured_content",

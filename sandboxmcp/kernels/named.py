@@ -11,7 +11,7 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, end_of, execute_both
-from sandboxmcp.kernels.specs import PREFIX
+from sandboxmcp.kernels.specs import PREFIX, stateful_languages
 from sandboxmcp.sandbox.usage import host_pid, memory_of, tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -73,6 +73,7 @@ class NamedKernels:
         self._registry = registry
         self._captures = captures
         self._kernels: dict[str, _Named] = {}
+        self.notices: list[str] = []
         self._starting = asyncio.Lock()
 
     async def run(
@@ -148,10 +149,7 @@ class NamedKernels:
                     return
 
     async def _get(self, name: str, language: str) -> _Named:
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"{name[:40]!r} cannot be a kernel's name", "Use up to 64 letters, digits, dots, dashes and underscores."
-            )
+        check_name(name)
         async with self._starting:
             kernel = self._kernels.get(name)
             if kernel is not None and kernel.live.item.ended.done():
@@ -253,6 +251,14 @@ class NamedKernels:
         await self._end(kernel)
         await self._get(name, kernel.language)
 
+    async def reap_forever(self, idle_s: float) -> None:
+        """End the kernels that nobody uses for so long, each at its time, until cancelled."""
+        while True:
+            unused = [time.monotonic() - one.used for one in self._kernels.values() if not one.turn.locked()]
+            await asyncio.sleep(max(idle_s - max(unused, default=0.0), 0.01 * idle_s))
+            for name in await self.reap(idle_s):
+                self.notices.append(f"the kernel {name} was ended after {idle_s:g} s without use (kernel_idle_s)")
+
     async def reap(self, idle_s: float) -> list[str]:
         """End the kernels that nobody has used for so long. Returns their names."""
         now = time.monotonic()
@@ -286,6 +292,20 @@ class NamedKernels:
     async def close(self) -> None:
         for kernel in list(self._kernels.values()):
             await self._end(kernel)
+
+
+def check_name(name: str) -> None:
+    """Raises: UsageError, the name cannot be a kernel's."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name[:40]!r} cannot be a kernel's name", "Use up to 64 letters, digits, dots, dashes and underscores.")
+
+
+def check_stateful(language: str, allowed: Iterable[str]) -> None:
+    """`allowed`: kernelspecs of the user's. Raises: UsageError, the language's kernels keep no variables."""
+    languages = sorted({*stateful_languages(), *allowed})
+    if language not in languages:
+        fix = f"Leave `kernel` out, or use one of: {', '.join(languages)}."
+        raise UsageError(f"{language[:60]!r} keeps no state between calls", fix)
 
 
 class CancelledRun(asyncio.CancelledError):

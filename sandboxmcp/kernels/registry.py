@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandboxmcp.core.processes import start_mark
+
 OURS = "sandboxmcp"
 """The key in a connection file under which our own facts stand; Jupyter's clients skip it."""
 
@@ -46,7 +48,7 @@ class Registry:
 
     def add(self, name: str, language: str, connection: dict[str, Any]) -> None:
         """Tell others of a kernel. That they cannot be told is no reason to do without it."""
-        facts = {"name": name, "language": language, "pid": os.getpid(), "started": _started(os.getpid()), "door": str(self.door)}
+        facts = {"name": name, "language": language, "pid": os.getpid(), "started": start_mark(os.getpid()), "door": str(self.door)}
         text = json.dumps({**connection, OURS: {**facts, "workspace": self._workspace}})
         file = self._file(name)
         with contextlib.suppress(OSError):
@@ -99,16 +101,8 @@ def _read(file: Path) -> Shared | None:
         kernel = Shared(str(facts["name"]), str(facts["language"]), pid, str(facts["workspace"]), Path(facts["door"]), file)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if _started(pid) == started:
+    if start_mark(pid) == started:
         return kernel
     with contextlib.suppress(OSError):
         file.unlink()
     return None
-
-
-def _started(pid: int) -> str:
-    """When a process was started, in clock ticks since boot (proc(5), stat, field 22); "" when there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -20,6 +22,17 @@ PROTECTED = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
     ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
 )  # fmt: skip
+_CREDENTIALS = frozenset(
+    ".netrc _netrc .npmrc .pypirc .git-credentials .pgpass credentials .credentials credentials.json credentials.toml".split()
+)
+_KEY_NAME = re.compile(r"id_[a-z0-9_]+")
+"""ssh's own names for private keys have no ending; `id_rsa.pub` and `id_map.py` do."""
+_KEY_FILES = (".pem", ".key", ".ppk")
+_PRIVATE = (b"PRIVATE KEY", b"PuTTY-User-Key-File")
+_LOOKED_AT = 1 << 20
+"""Bytes of a possible key that are read; a bundle of certificates holds none."""
+_DULL = ("/.git/objects", "/__pycache__")
+"""Folders with very many files that would use up the look."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -87,22 +100,52 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
     return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())))
 
 
-def host_sockets(workspace: Path, most_entries: int = 100_000) -> tuple[str, ...]:
-    """Sockets that programs of the host have open in the workspace, as relative paths, among its first `most_entries` entries.
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What of the workspace must not be reached from inside, as relative paths: each is covered by something empty."""
 
-    A read-only bind does not keep anyone from connecting; each must be covered. One that is made later stays reachable.
+    sockets: tuple[str, ...]
+    """Of programs of the host: a read-only bind does not keep anyone from connecting."""
+    secrets: tuple[str, ...]
+    """Files whose name or content says that they hold credentials."""
+
+
+def covered(workspace: Path, most_entries: int = 100_000) -> Covered:
+    """Sockets and secrets among the first `most_entries` entries of the workspace, those near its top first.
+
+    Not covered: what is made later, what lies deeper than that, links (they are resolved inside), what else holds a secret.
     """
-    found: list[str] = []
-    waiting, seen = [os.fspath(workspace)], 0
+    sockets: list[str] = []
+    secrets: list[str] = []
+    waiting, seen = deque([os.fspath(workspace)]), 0
     while waiting and seen < most_entries:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        with contextlib.suppress(OSError), os.scandir(waiting.popleft()) as entries:
             for entry in entries:
                 seen += 1
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif not entry.is_file(follow_symlinks=False) and stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-                    found.append(os.path.relpath(entry.path, workspace))
-    return tuple(sorted(found))
+                    if not entry.path.endswith(_DULL):
+                        waiting.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    if is_secret(entry.path):
+                        secrets.append(os.path.relpath(entry.path, workspace))
+                elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    sockets.append(os.path.relpath(entry.path, workspace))
+    return Covered(tuple(sorted(sockets)), tuple(sorted(secrets)))
+
+
+def is_secret(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name says that it holds credentials; what might be a key is looked into."""
+    name = os.path.basename(path)
+    if name in _CREDENTIALS or name.startswith(".env") or _KEY_NAME.fullmatch(name):
+        return True
+    if not name.endswith(_KEY_FILES) and not name.startswith("id_"):
+        return False
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            head = file.read(_LOOKED_AT)
+    except OSError:
+        return True
+    return any(mark in head for mark in _PRIVATE)
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -48,10 +48,18 @@ _VALUES: Mapping[tuple[str, str], str] = {
     ("language", "sh"): "shell",
     ("language", "python3"): "python",
     ("language", "py"): "python",
-}
-
-_NOT_YET = {
-    "kernel": ("unknown kernel {value!r}: named kernels do not exist in this version", "Leave `kernel` out: scripts run fresh."),
+    ("language", "js"): "javascript",
+    ("language", "node"): "javascript",
+    ("language", "ts"): "typescript",
+    ("language", "rb"): "ruby",
+    ("language", "golang"): "go",
+    ("language", "rs"): "rust",
+    ("language", "pl"): "perl",
+    ("language", "R"): "r",
+    ("language", "ex"): "elixir",
+    ("language", "exs"): "elixir",
+    ("language", "cs"): "csharp",
+    ("language", "c#"): "csharp",
 }
 
 
@@ -71,7 +79,7 @@ def _object(schema: Schema, given: dict[str, Any], where: str) -> dict[str, Any]
     resolved = _resolved(given, properties)
     for name in resolved:
         if name not in properties:
-            raise _unknown(name, resolved[name], properties, where)
+            raise _unknown(name, properties, where)
     for name in schema.get("required", ()):
         if name not in resolved:
             raise UsageError(f"{where}: argument {name!r} is missing", f"It wants {_wanted(properties[name])}.")
@@ -87,10 +95,7 @@ def _resolved(given: dict[str, Any], properties: Mapping[str, Schema]) -> dict[s
     return {name: _VALUES.get((name, value), value) if isinstance(value, str) else value for name, value in result.items()}
 
 
-def _unknown(name: str, value: Any, properties: Iterable[str], where: str) -> UsageError:
-    if name in _NOT_YET:
-        what, fix = _NOT_YET[name]
-        return UsageError(what.format(value=value), fix)
+def _unknown(name: str, properties: Iterable[str], where: str) -> UsageError:
     return UsageError(f"{where}: unknown argument {name!r}", _did_you_mean(name, properties))
 
 

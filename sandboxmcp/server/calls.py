@@ -27,6 +27,28 @@ async def _execute(services: Services, arguments: dict[str, Any], progress: Prog
     return await execute(services, arguments.pop("code"), **arguments, progress=progress)
 
 
+async def _execute_file(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+    from sandboxmcp.tools.execution import execute_file
+
+    return await execute_file(services, arguments.pop("code"), **arguments, progress=progress)
+
+
+async def _jobs(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+    from sandboxmcp.tools.jobs import jobs
+
+    return await jobs(services, **_budgeted(services, arguments))
+
+
+async def _kernels(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+    from sandboxmcp.tools.kernels import kernels
+
+    return await kernels(services, **_budgeted(services, arguments))
+
+
+def _budgeted(services: Services, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"budget_tokens": services.settings["budget_tokens"]} | arguments
+
+
 def _on_thread(module: str, name: str, *, budgeted: bool = True) -> Call:
     """A blocking tool: imported and run on a worker thread, which a cancellation waits for."""
 
@@ -34,9 +56,7 @@ def _on_thread(module: str, name: str, *, budgeted: bool = True) -> Call:
         from importlib import import_module
 
         tool: Callable[..., Answer] = getattr(import_module(f"sandboxmcp.tools.{module}"), name)
-        if budgeted:
-            arguments.setdefault("budget_tokens", services.settings["budget_tokens"])
-        return tool(services, **arguments)
+        return tool(services, **(_budgeted(services, arguments) if budgeted else arguments))
 
     async def call(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
         return await anyio.to_thread.run_sync(partial(run, services, arguments))
@@ -47,6 +67,9 @@ def _on_thread(module: str, name: str, *, budgeted: bool = True) -> Call:
 CALLS: Mapping[str, Call] = {
     "ctx_batch_execute": _batch,
     "ctx_execute": _execute,
+    "ctx_execute_file": _execute_file,
+    "ctx_jobs": _jobs,
+    "ctx_kernels": _kernels,
     "ctx_search": _on_thread("knowledge", "search"),
     "ctx_index": _on_thread("indexing", "index"),
     "ctx_read": _on_thread("reading", "read"),

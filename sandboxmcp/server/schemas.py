@@ -16,7 +16,10 @@ _LINE: Schema = {"type": "integer", "minimum": 1}
 _COUNT: Schema = {"type": "integer", "minimum": 1}
 _SECONDS: Schema = {"type": "number", "exclusiveMinimum": 0}
 _BUDGET: Schema = {"type": "integer", "minimum": 50}
-_LANGUAGE: Schema = {"type": "string", "enum": ["python", "shell"]}
+_LANGUAGES = "python shell javascript typescript ruby go rust php perl r elixir csharp"
+_LANGUAGE: Schema = {"type": "string", "enum": _LANGUAGES.split()}
+_NAME: Schema = {"type": "string"}
+"""Of a language, where the enumeration has been given once already."""
 
 
 def _described(schema: Schema, description: str) -> Schema:
@@ -29,8 +32,8 @@ def _arguments(required: list[str], **properties: Schema) -> Schema:
 
 TOOLS: dict[str, tuple[str, Schema]] = {
     "ctx_batch_execute": (
-        "Run several scripts at once, each fresh, in a sandbox without network (the project folder is writable, at its own "
-        "path). Output is stored and indexed; back come receipts, small outputs whole, and from large ones the passages "
+        "Run several scripts at once, fresh or in a named kernel, in a sandbox without network (the project folder is writable, "
+        "at its own path). Output is stored and indexed; back come receipts, small outputs whole, and from large ones the passages "
         "that match queries/intent, cited as handle:first-last. Prefer one batch to many calls; print little.",
         _arguments(
             ["commands"],
@@ -42,8 +45,9 @@ TOOLS: dict[str, tuple[str, Schema]] = {
                     label=_TEXT,
                     command=_described(_TEXT, "or code"),
                     code=_TEXT,
-                    language=_described(_LANGUAGE, "default shell"),
+                    language=_described(_NAME, "default shell"),
                     timeout_s=_SECONDS,
+                    kernel=_TEXT,
                 ),
             },
             queries=_described(_TEXTS, "answered from the outputs"),
@@ -66,7 +70,38 @@ TOOLS: dict[str, tuple[str, Schema]] = {
             intent=_TEXT,
             queries=_TEXTS,
             timeout_s=_SECONDS,
+            kernel=_described(_TEXT, "a name: variables live on between calls"),
+            cwd=_TEXT,
+            background=_described(_FLAG, "returns a job at once"),
             images=_FLAG,
+            budget_tokens=_BUDGET,
+        ),
+    ),
+    "ctx_execute_file": (
+        "Run a script on each file; its text is bound as FILE_CONTENT, its path as FILE_PATH, neither is shown.",
+        _arguments(
+            ["code"],
+            path=_TEXT,
+            paths=_described(_TEXTS, "or paths and globs"),
+            code=_TEXT,
+            language=_described(_NAME, "default python"),
+            intent=_TEXT,
+            queries=_TEXTS,
+            timeout_s=_SECONDS,
+            images=_FLAG,
+            budget_tokens=_BUDGET,
+        ),
+    ),
+    "ctx_jobs": (
+        "Background jobs of ctx_execute.",
+        _arguments([], action={"type": "string", "enum": ["list", "result", "cancel"]}, job=_TEXT, budget_tokens=_BUDGET),
+    ),
+    "ctx_kernels": (
+        "Named kernels: memory, age, variables.",
+        _arguments(
+            [],
+            action={"type": "string", "enum": ["list", "interrupt", "restart", "stop"]},
+            kernel=_TEXT,
             budget_tokens=_BUDGET,
         ),
     ),

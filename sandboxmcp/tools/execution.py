@@ -1,4 +1,4 @@
-"""The execution toolset: `ctx_batch_execute` and `ctx_execute`."""
+"""The execution toolset: `ctx_batch_execute`, `ctx_execute` and `ctx_execute_file`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.model import NewSource, Scope, Script, Source
+from sandboxmcp.core.model import BoundFile, NewSource, Scope, Script, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, Picture, answer
-from sandboxmcp.tools.budget import checked_budget
-from sandboxmcp.tools.fence import clean_label
+from sandboxmcp.tools.budget import checked_budget, total_cost
+from sandboxmcp.tools.fence import clean_label, one_line
+from sandboxmcp.tools.files import bound_files
 from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.items import Found, Item
 from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
@@ -33,6 +35,8 @@ _PICTURE_BYTES = 1 << 20
 _TERMS = 20
 _TERMS_ASKED = 60
 """Of which some will not be worth a search."""
+_NOTICE = 200
+"""Characters of a notice; with a budget of fewer tokens it waits for the next answer."""
 
 
 async def batch_execute(
@@ -49,9 +53,9 @@ async def batch_execute(
     budget_tokens: int | None = None,
     progress: Progress = no_progress,
 ) -> Answer:
-    """Run the scripts, each fresh, and answer the queries from what they printed.
+    """Run the scripts, fresh or in the kernels that they name, and answer the queries from what they printed.
 
-    A command is a shell command or `{label?, command | code, language?, timeout_s?}`.
+    A command is a shell command or `{label?, command | code, language?, timeout_s?, kernel?}`.
 
     Raises:
         UsageError: nothing runs when an argument is wrong.
@@ -83,16 +87,79 @@ async def execute(
     intent: str | None = None,
     queries: Sequence[str] = (),
     timeout_s: float | None = None,
+    kernel: str | None = None,
+    cwd: str | None = None,
+    background: bool = False,
     images: bool = False,
     budget_tokens: int | None = None,
     progress: Progress = no_progress,
 ) -> Answer:
-    """Run one script, fresh. Raises as `batch_execute` does."""
+    """Run one script, fresh or in the kernel of that name; in the background the answer is a job's handle. Raises as above."""
     budget = _budget(services, budget_tokens)
-    script = await anyio.to_thread.run_sync(_script, services, "", code, language, timeout_s)
+    given = partial(_script, services, "", code, language, timeout_s, kernel=kernel, cwd=cwd)
+    script = await anyio.to_thread.run_sync(given)
     job = Job((script,), ("",), (f"execute:{language}",), "execute", batch=uuid.uuid4().hex[:12])
+    asked = _asked(intent, queries)
+    if background:
+        return await in_background(services, job, asked, images)
     items = await run_job(services, job, progress)
-    return await anyio.to_thread.run_sync(_answer, services, job, items, _asked(intent, queries), False, images, budget)
+    return await anyio.to_thread.run_sync(_answer, services, job, items, asked, False, images, budget)
+
+
+async def execute_file(
+    services: Services,
+    code: str,
+    *,
+    path: str | None = None,
+    paths: Sequence[str] = (),
+    language: str = "python",
+    intent: str | None = None,
+    queries: Sequence[str] = (),
+    timeout_s: float | None = None,
+    images: bool = False,
+    budget_tokens: int | None = None,
+    progress: Progress = no_progress,
+) -> Answer:
+    """Run the script once for each file, which is bound in it. Raises as above, also when a file may not be read."""
+    budget = _budget(services, budget_tokens)
+
+    def job() -> Job:
+        known = services.runner.binding_languages()
+        if language in services.runner.languages() and language not in known:
+            raise UsageError(f"a file cannot be bound in {language}", f"Languages that can: {', '.join(known)}.")
+        files = bound_files(services, path, paths)
+        scripts = tuple(_script(services, name, code, language, timeout_s, file=file) for name, file in files)
+        labels = tuple(clean_label(name, "file") for name, _ in files)
+        single = len(files) == 1
+        return Job(
+            scripts,
+            ("",) if single else labels,
+            tuple(f"file:{label}" for label in labels),
+            "execute" if single else "batch",
+            batch=uuid.uuid4().hex[:12],
+            concurrency=_concurrency(services, None),
+        )
+
+    made = await anyio.to_thread.run_sync(job)
+    items = await run_job(services, made, progress)
+    return await anyio.to_thread.run_sync(_answer, services, made, items, _asked(intent, queries), False, images, budget)
+
+
+async def in_background(services: Services, job: Job, asked: Sequence[str], images: bool) -> Answer:
+    """Start the job and return its handle."""
+    from sandboxmcp.tools.jobs import Background, new_handle, start
+
+    background = Background(new_handle(), job, asked, images)
+    background.job = replace(job, on_begin=background.begun)
+    return await start(services, background)
+
+
+def rendered(
+    services: Services, job: Job, items: list[Item], asked: Sequence[str], *, images: bool, budget: int, facts: Mapping[str, Any]
+) -> Answer:
+    """The answer that a job's items give now, with some facts more. Blocking."""
+    made = _answer(services, job, items, list(asked), False, images, budget)
+    return replace(made, structured={**made.structured, **facts})
 
 
 def _budget(services: Services, budget_tokens: int | None) -> int:
@@ -123,10 +190,20 @@ def _command(services: Services, one: str | Mapping[str, Any], number: int, time
         raise UsageError(f"commands[{number - 1}] wants either `command` or `code`")
     label = clean_label(fields.get("label", ""), f"#{number}")
     language = fields.get("language", "shell")
-    return _script(services, label, code, language, fields.get("timeout_s", timeout_s))
+    return _script(services, label, code, language, fields.get("timeout_s", timeout_s), kernel=fields.get("kernel"))
 
 
-def _script(services: Services, label: str, code: str, language: str, timeout_s: float | None) -> Script:
+def _script(
+    services: Services,
+    label: str,
+    code: str,
+    language: str,
+    timeout_s: float | None,
+    *,
+    kernel: str | None = None,
+    cwd: str | None = None,
+    file: BoundFile | None = None,
+) -> Script:
     where = f"{label}: " if label else ""
     known = services.runner.languages()
     if language not in known:
@@ -140,7 +217,22 @@ def _script(services: Services, label: str, code: str, language: str, timeout_s:
     seconds = services.settings["timeout_s"] if timeout_s is None else timeout_s
     if not 0 < seconds <= 86_400:
         raise UsageError(f"{where}timeout_s is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
-    return Script(label, language, code, float(seconds))
+    if kernel is not None:
+        services.runner.check_named(kernel, language)
+    return Script(label, language, code, float(seconds), kernel, _working_folder(services, cwd, language), file)
+
+
+def _working_folder(services: Services, cwd: str | None, language: str) -> str | None:
+    """The folder of the workspace that is meant. A link that leads out of it leads nowhere inside."""
+    if cwd is None:
+        return None
+    workspace = os.path.realpath(services.settings.workspace)
+    folder = "" if "\0" in cwd else os.path.realpath(os.path.join(workspace, cwd))
+    if not (folder == workspace or folder.startswith(workspace + "/")) or not os.path.isdir(folder):
+        raise UsageError(f"cwd {cwd[:200]!r} is no folder of the project", f"It is relative to {workspace}.")
+    if language not in services.runner.binding_languages():
+        raise UsageError(f"cwd cannot be set for {language}", "Change the folder in the code.")
+    return folder
 
 
 def _answer(
@@ -156,12 +248,13 @@ def _answer(
     items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
     terms = worth_searching(store.terms(long, limit=_TERMS_ASKED), asked)[:_TERMS] if long else []
-    laid = lay_out(items, found, terms, budget, full_list)
+    notices = [one_line(f"note: {notice}", _NOTICE) for notice in services.runner.take_notices()] if budget > _NOTICE else []
+    laid = lay_out(items, found, terms, budget - total_cost(notices), full_list)
     return answer(
-        laid.lines,
+        [*notices, *laid.lines],
         budget,
         _facts(job, items, found, laid.sections, full_list),
-        is_error=all(item.outcome.status == "denied" for item in items),
+        is_error=all(item.outcome.status in ("denied", "skipped") for item in items),
         pictures=_pictures(services, items) if images else (),
         captured_bytes=sum(stream.source.total_bytes for item in items for stream in item.streams),
     )

@@ -47,8 +47,12 @@ class Job:
     """Called when a script's turn has come."""
 
 
-async def run_job(services: Services, job: Job, progress: Progress = no_progress) -> list[Item]:
+async def run_job(
+    services: Services, job: Job, progress: Progress = no_progress, items: dict[int, Item] | None = None
+) -> list[Item]:
     """Every script's item, in the order given. A refused script is an item too and does not stop the others.
+
+    `items` is filled in on the way, by the scripts' places: it holds what there is when the job does not come to its end.
 
     Cancellation kills what runs, stores what it had printed, and goes on to the caller.
 
@@ -59,6 +63,8 @@ async def run_job(services: Services, job: Job, progress: Progress = no_progress
     verdicts = await settled(judged, job.scripts)
     await anyio.to_thread.run_sync(_log_all, services, job, judged, verdicts)
     run = _Run(services, job, progress)
+    if items is not None:
+        run.items = items
     async with AsyncExitStack() as stack:
         if any(verdict.action == "allow" for verdict in verdicts):
             runner = await anyio.to_thread.run_sync(lambda: services.runner)
@@ -126,7 +132,7 @@ class _Run:
         """In a task of its own: anyio cancels every await anew, the runner's clean-up needs some in peace."""
         assert self.session is not None  # noqa: S101 - an allowed script has a session
         partial: list[Outcome] = []
-        kernel, on_begin = self.job.kernel, self.job.on_begin
+        kernel, on_begin = script.kernel or self.job.kernel, self.job.on_begin
         if kernel is None:
             running = self.session.run(script, partial.append, on_begin)
         else:
@@ -138,6 +144,8 @@ class _Run:
             task.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([task])
+            if not task.cancelled() and task.exception() is None:
+                partial.append(task.result())  # it had ended before the cancellation reached it
             for outcome in partial:
                 await self._keep(index, outcome)
             raise

@@ -36,9 +36,10 @@ def test_our_own_code_in_the_workspace_is_read_only_and_its_folders_cannot_be_mo
 
 
 def test_every_folder_above_a_protected_one_is_a_mountpoint_mounted_before_it(tmp_path):
-    order = [bind.target for bind in planned(REPOSITORY.parent if deep_enough() else REPOSITORY, tmp_path).profile.binds]
+    binds = planned(REPOSITORY.parent if deep_enough() else REPOSITORY, tmp_path).profile.binds
+    order = [bind.target for bind in binds if bind.source == bind.target]  # what covers a secret moves along with its folder
     workspace = str(REPOSITORY.parent if deep_enough() else REPOSITORY)
-    for target in order[order.index(workspace) + 1 : -1]:
+    for target in order[order.index(workspace) + 1 :]:
         parent = os.path.dirname(target)
         while parent.startswith(workspace + "/"):
             assert order.index(parent) < order.index(target)

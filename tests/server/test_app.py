@@ -12,10 +12,13 @@ from sandboxmcp.services import Services
 
 pytestmark = pytest.mark.anyio
 
-NAMES = "ctx_batch_execute ctx_execute ctx_search ctx_index ctx_read ctx_sources ctx_stats ctx_doctor".split()
+NAMES = (
+    "ctx_batch_execute ctx_execute ctx_execute_file ctx_jobs ctx_kernels "
+    "ctx_search ctx_index ctx_read ctx_sources ctx_stats ctx_doctor"
+).split()
 
 
-async def test_the_eight_tools_are_listed_with_their_schemas(connect: Any) -> None:
+async def test_the_eleven_tools_are_listed_with_their_schemas(connect: Any) -> None:
     async with connect() as client:
         tools = (await client.list_tools()).tools
     assert [tool.name for tool in tools] == NAMES
@@ -51,7 +54,26 @@ async def test_what_is_indexed_is_found_read_listed_and_counted(connect: Any, tm
         ("ctx_search", {"queries": []}, "queries is empty"),
         ("ctx_batch_execute", {"commands": []}, "commands is empty"),
         ("ctx_batch_execute", {"commands": [{"label": "x"}]}, "either `command` or `code`"),
-        ("ctx_execute", {"code": "1", "kernel": "k"}, "unknown kernel 'k'"),
+        ("ctx_execute", {"code": "1", "kernel": "a/b"}, "'a/b' cannot be a kernel's name"),
+        ("ctx_execute", {"code": "1", "kernel": "x" * 300}, "cannot be a kernel's name"),
+        ("ctx_execute", {"code": "1", "kernel": "k", "language": "ruby"}, "'ruby' keeps no state between calls"),
+        (
+            "ctx_batch_execute",
+            {"commands": ["true", {"code": "1", "language": "python", "kernel": "../k"}]},
+            "cannot be a kernel's name",
+        ),
+        ("ctx_execute", {"code": "1", "cwd": "../.."}, "is no folder of the project"),
+        ("ctx_execute", {"code": "1", "cwd": "missing"}, "is no folder of the project"),
+        ("ctx_execute_file", {"code": "1"}, "either `path` or `paths`"),
+        ("ctx_execute_file", {"code": "1", "path": "a", "paths": ["b"]}, "either `path` or `paths`"),
+        ("ctx_execute_file", {"code": "1", "path": "missing.txt"}, "cannot be read: No such file"),
+        ("ctx_execute_file", {"code": "1", "path": "/etc/passwd"}, "outside the folders that may be read"),
+        ("ctx_execute_file", {"code": "1", "path": "."}, "is a folder, not a file"),
+        ("ctx_execute_file", {"code": "1", "paths": ["*.nothing"]}, "no file matches *.nothing"),
+        ("ctx_jobs", {"action": "result"}, "result wants a job"),
+        ("ctx_jobs", {"action": "cancel", "job": "j000000"}, "there is no job 'j000000'"),
+        ("ctx_kernels", {"action": "stop"}, "stop wants a kernel"),
+        ("ctx_kernels", {"action": "interrupt", "kernel": "ghost"}, "there is no kernel 'ghost'"),
         ("ctx_execute", {"code": "1", "language": "pyton"}, "Did you mean 'python'?"),
         ("ctx_execute", {"code": "a\0b"}, "NUL byte"),
         ("ctx_execute", {"code": "  "}, "the code is empty"),

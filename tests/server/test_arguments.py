@@ -43,11 +43,6 @@ REFUSED = [
     ("ctx_execute", {}, "argument 'code' is missing. It wants a text"),
     ("ctx_execute", {"code": 1}, "'code' wants a text, not 1"),
     ("ctx_execute", {"code": "1", "intnt": "x"}, "unknown argument 'intnt'. Did you mean 'intent'?"),
-    (
-        "ctx_execute",
-        {"code": "1", "kernel": "k"},
-        "unknown kernel 'k': named kernels do not exist in this version. Leave `kernel` out",
-    ),
     ("ctx_execute", {"code": "1", "timeout_s": 0}, "'timeout_s' wants a number above 0, not 0"),
     ("ctx_execute", {"code": "1", "timeout_s": True}, "'timeout_s' wants a number above 0, not True"),
     ("ctx_execute", {"code": "1", "budget_tokens": -1}, "'budget_tokens' wants a whole number from 50, not -1"),

@@ -11,13 +11,14 @@ from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.calls import CALLS
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 
-ALIASES = ("timeout", "contentType", "query", "timeline", "global", "bash", "kernel")
+ALIASES = ("timeout", "contentType", "query", "timeline", "global", "bash", "js", "golang")
 
 
-def test_the_listed_tools_cost_at_most_a_thousand_tokens() -> None:
+def test_the_listed_tools_cost_at_most_fifteen_hundred_tokens() -> None:
+    """The contract's bound for the daily tools; a thousand was ours while there were eight of them, now there are eleven."""
     listed = [{"name": name, "description": text, "inputSchema": schema} for name, (text, schema) in TOOLS.items()]
     encoding = bpe_openai.get_encoding("cl100k_base")
-    assert len(encoding.encode(json.dumps(listed, separators=(",", ":"), ensure_ascii=False))) <= 1_000
+    assert len(encoding.encode(json.dumps(listed, separators=(",", ":"), ensure_ascii=False))) <= 1_500
 
 
 def test_the_instructions_are_short() -> None:

@@ -1,0 +1,71 @@
+"""The files of `ctx_execute_file`: which are meant, which may be read, and how each gets to its script.
+
+Which file is meant is decided once, by opening it and asking where it really lies. One of the project is then read inside the
+sandbox under that path: what a script has put in its place meanwhile is resolved inside. One of another allowed folder is
+opened and checked once more when it is copied in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import BoundFile
+from sandboxmcp.sandbox.protect import is_secret
+from sandboxmcp.services import Services
+from sandboxmcp.tools.roots import allowed_roots, opened
+from sandboxmcp.tools.walking import is_glob, matches
+
+MOST_FILES = 500
+"""Of one call: each is an item of its own."""
+
+
+def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> list[tuple[str, BoundFile]]:
+    """The files with the names to show them by. Blocking.
+
+    Raises:
+        UsageError: both or neither is given, nothing matches, there are too many, or one may not be read.
+    """
+    given = [*([path] if path is not None else []), *paths]
+    if not given or (path is not None and paths):
+        raise UsageError("give either `path` or `paths`", "A path, or a list of paths and globs such as logs/*.txt.")
+    project = Path(services.project)
+    found = list(islice(dict.fromkeys(file for one in given for file in _files(one, project)), MOST_FILES + 1))
+    if not found:
+        raise UsageError(
+            f"no file matches {', '.join(given)[:200]}", "Globs start at the project's folder; ignored files are left out."
+        )
+    if len(found) > MOST_FILES:
+        fix = "Narrow the glob, or read them with one script in ctx_execute."
+        raise UsageError(f"more than {MOST_FILES} files match {', '.join(given)[:200]}", fix)
+    return [(_shown(file, project), _bound(services, file)) for file in found]
+
+
+def _files(path: str, project: Path) -> Iterator[Path]:
+    if not path or "\0" in path:
+        raise UsageError(f"a path is {'empty' if not path else 'broken by a NUL byte'}", "Give a file or a glob.")
+    whole = project / Path(path).expanduser()
+    if is_glob(path) and not whole.exists():
+        yield from matches(path, project)
+    else:
+        yield whole
+
+
+def _bound(services: Services, file: Path) -> BoundFile:
+    roots = allowed_roots(services.settings)
+    with opened(file, roots) as readable:
+        real = Path(os.path.realpath(readable))
+    workspace = Path(os.path.realpath(services.settings.workspace))
+    if real.is_relative_to(workspace):
+        return BoundFile(real)
+    if is_secret(real):
+        raise UsageError(f"{file} looks like a file of secrets", "Copy what a script may see into the project under another name.")
+    return BoundFile(real, partial(opened, real, roots))
+
+
+def _shown(file: Path, project: Path) -> str:
+    return file.relative_to(project).as_posix() if file.is_relative_to(project) else str(file)

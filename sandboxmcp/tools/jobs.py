@@ -1,0 +1,240 @@
+"""Background jobs: `ctx_execute` with `background=true`, and `ctx_jobs` to list them, take their result, or cancel them.
+
+A job belongs to the server and not to the call that started it: a client may reconnect. It cannot outlive its server, whose
+sandboxes end with it; so each job has a small record beside the store, by which a later server says what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from sandboxmcp.core.errors import SandboxmcpError, UsageError
+from sandboxmcp.core.processes import start_mark
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer, answer, failure
+from sandboxmcp.tools.budget import checked_budget
+from sandboxmcp.tools.items import Item
+from sandboxmcp.tools.receipt import duration
+from sandboxmcp.tools.running import Job, run_job
+
+if TYPE_CHECKING:
+    from sandboxmcp.kernels.running import Begun
+
+_KEPT_S = 14 * 86_400
+"""Records are kept as long as captures are."""
+_MOST = 16
+"""Jobs of one server that run at once."""
+
+
+@dataclass(slots=True)
+class Background:
+    """One job of this server."""
+
+    handle: str
+    job: Job
+    asked: Sequence[str]
+    images: bool
+    started: float = field(default_factory=time.monotonic)
+    items: dict[int, Item] = field(default_factory=dict)
+    error: SandboxmcpError | None = None
+    ended: float | None = None
+    cancelled: bool = False
+    stem: Path | None = None
+    """What the names of its stream files begin with, once it runs."""
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def state(self) -> str:
+        """`running`, or how it ended."""
+        if self.ended is None:
+            return "running"
+        if self.error is not None:
+            return "error"
+        return self.items[0].outcome.status if 0 in self.items else "cancelled"
+
+    @property
+    def wall_s(self) -> float:
+        return (time.monotonic() if self.ended is None else self.ended) - self.started
+
+    @property
+    def printed(self) -> int:
+        """Bytes on its stdout so far."""
+        with suppress(OSError):
+            return self.stem.with_name(f"{self.stem.name}.out").stat().st_size if self.stem is not None else 0
+        return 0
+
+    def begun(self, begun: Begun) -> None:
+        self.stem = begun.stem
+
+    async def stop(self) -> None:
+        """Cancel it and wait until what it had printed is stored."""
+        if self.task is not None and not self.task.done():
+            self.cancelled = True
+            self.task.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([self.task])
+
+
+async def start(services: Services, background: Background) -> Answer:
+    """Begin it and return its handle at once.
+
+    Raises:
+        UsageError: too many run already.
+    """
+    mine = _of(services)
+    if sum(one.state == "running" for one in mine.values()) >= _MOST:
+        raise UsageError(f"{_MOST} background jobs run already", "Wait for one (ctx_jobs), or cancel one.")
+    mine[background.handle] = background
+    await anyio.to_thread.run_sync(_record, services, background)
+    background.task = asyncio.get_running_loop().create_task(_run(services, background))
+    text = f"{background.handle}: started; ctx_jobs(action=result, job={background.handle}) has its output, cancel stops it"
+    return answer([text], services.settings["budget_tokens"], {"job": background.handle, "state": "running"})
+
+
+def new_handle() -> str:
+    return "j" + secrets.token_hex(3)
+
+
+async def _run(services: Services, background: Background) -> None:
+    try:
+        await run_job(services, background.job, items=background.items)
+    except SandboxmcpError as error:
+        background.error = error
+    except asyncio.CancelledError:
+        if not background.cancelled:
+            raise
+    finally:
+        background.ended = time.monotonic()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(_record, services, background)
+
+
+async def jobs(services: Services, *, action: str = "list", job: str | None = None, budget_tokens: int) -> Answer:
+    """The tool `ctx_jobs`.
+
+    Raises:
+        UsageError: there is no such job, or the action needs one.
+    """
+    checked_budget(budget_tokens)
+    if action == "list":
+        return await anyio.to_thread.run_sync(_listed, services, budget_tokens)
+    if job is None:
+        raise UsageError(f"{action} wants a job", "ctx_jobs lists them.")
+    background = _of(services).get(job)
+    if background is None:
+        return await anyio.to_thread.run_sync(_remembered, services, job, budget_tokens)
+    if action == "cancel":
+        await background.stop()
+    return await anyio.to_thread.run_sync(_result, services, background, budget_tokens)
+
+
+def _result(services: Services, background: Background, budget: int) -> Answer:
+    from sandboxmcp.tools.execution import rendered
+
+    if background.error is not None:
+        return failure(background.error, budget)
+    facts = {"job": background.handle, "state": background.state, "wall_s": round(background.wall_s, 3)}
+    if background.ended is None:
+        so_far = f"{duration(background.wall_s)}, {background.printed} B printed so far"
+        text = f"{background.handle}: running for {so_far}; ask again later"
+        return answer([text], budget, facts | {"bytes": background.printed})
+    if not background.items:
+        return answer([f"{background.handle}: cancelled before it began"], budget, facts)
+    items = [background.items[index] for index in sorted(background.items)]
+    return rendered(services, background.job, items, background.asked, images=background.images, budget=budget, facts=facts)
+
+
+def _listed(services: Services, budget: int) -> Answer:
+    rows = [_row(services, record) for record in _records(services)]
+    lines = [_line(row) for row in rows] or ["no background jobs; ctx_execute with background=true starts one"]
+    return answer(lines, budget, {"jobs": rows})
+
+
+def _line(row: dict[str, Any]) -> str:
+    parts = [f"{row['job']}: {row['state']}", row["language"], duration(row["wall_s"])]
+    return ", ".join([*parts, *row["handles"]]) + (f"; {row['note']}" if row["note"] else "")
+
+
+def _row(services: Services, record: dict[str, Any]) -> dict[str, Any]:
+    """A record as it stands now: one that its server did not finish is lost."""
+    mine = _of(services).get(str(record["job"]))
+    if mine is not None:
+        record = _facts(services, mine)
+    state, note = record["state"], ""
+    if state == "running" and mine is None:
+        alive = start_mark(int(record["pid"])) == record["mark"]
+        state = "running elsewhere" if alive else "lost"
+        where = f"server {record['pid']}"
+        note = f"it belongs to {where}" if alive else f"its {where} ended; what it had printed may be found by ctx_search"
+    return {key: record[key] for key in ("job", "language", "wall_s", "handles")} | {"state": state, "note": note}
+
+
+def _remembered(services: Services, handle: str, budget: int) -> Answer:
+    """What is known of a job of another server."""
+    rows = {row["job"]: row for row in (_row(services, record) for record in _records(services))}
+    if handle not in rows:
+        known = ", ".join(list(rows)[:10]) or "none"
+        raise UsageError(f"there is no job {handle[:40]!r}", f"Known: {known}.")
+    row = rows[handle]
+    hint = [f"read its output: ctx_read({one})" for one in row["handles"]]
+    return answer([_line(row), *hint], budget, row, is_error=row["state"].startswith(("lost", "running")))
+
+
+def _of(services: Services) -> dict[str, Background]:
+    found: dict[str, Background] = services.jobs
+    return found
+
+
+def _facts(services: Services, background: Background) -> dict[str, Any]:
+    handles = [stream.source.handle for index in sorted(background.items) for stream in background.items[index].streams]
+    return {
+        "job": background.handle,
+        "project": services.project,
+        "language": background.job.scripts[0].language,
+        "state": background.state,
+        "wall_s": round(background.wall_s, 3),
+        "handles": handles,
+        "pid": os.getpid(),
+        "mark": start_mark(os.getpid()),
+        "at": time.time() - (time.monotonic() - background.started),
+    }
+
+
+def _folder(services: Services) -> Path:
+    return services.settings.data_dir / "jobs"
+
+
+def _record(services: Services, background: Background) -> None:
+    """Written whole or not at all. A full disk does not stop a job."""
+    folder = _folder(services)
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file, new = folder / f"{background.handle}.json", folder / f"{background.handle}.new"
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as stream:
+            json.dump(_facts(services, background), stream)
+        new.replace(file)
+
+
+def _records(services: Services) -> list[dict[str, Any]]:
+    """The records of this project, newest first; old ones are removed on the way."""
+    found = []
+    for file in _folder(services).glob("*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            record = json.loads(file.read_text())
+            if time.time() - float(record["at"]) > _KEPT_S:
+                file.unlink()
+            elif record["project"] == services.project:
+                found.append(record)
+    return sorted(found, key=lambda record: -float(record["at"]))
