@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from typing import Any
 
 from sandboxmcp.core.errors import UsageError
 
+_LARGEST_FILE = 1 << 20
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -192,7 +195,7 @@ class Settings:
     @property
     def workspace(self) -> Path:
         chosen: Path | None = self["workspace"]
-        return chosen if chosen is not None else Path.cwd()
+        return chosen if chosen is not None else _working_folder()
 
 
 def load_settings(
@@ -208,7 +211,7 @@ def load_settings(
         UsageError: a file does not parse, a key is unknown, a value is bad, or a project file loosens a security setting.
     """
     environ = os.environ if environ is None else environ
-    project = Path.cwd() if project is None else project
+    project = _working_folder() if project is None else project
     values: dict[str, Any] = {key.name: key.default for key in KEYS}
     _merge_file(values, _user_file(environ), trusted=True)
     for name in ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml"):
@@ -223,6 +226,13 @@ def load_settings(
     return Settings(values)
 
 
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the working folder is gone", "Change into one that exists.") from None
+
+
 def config_folder(environ: Mapping[str, str]) -> Path:
     """Where the user's own settings and packs lie."""
     base = environ.get("XDG_CONFIG_HOME", "").strip() or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
@@ -233,9 +243,21 @@ def _user_file(environ: Mapping[str, str]) -> Path:
     return config_folder(environ) / "sandboxmcp.toml"
 
 
+def _read_regular(file: Path) -> bytes:
+    """A regular file of at most 1 MiB. A repository may carry a link to a device here, or a pipe that never ends."""
+    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as opened:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if found.st_size > _LARGEST_FILE:
+            raise OSError(errno.EFBIG, "it is larger than 1 MiB")
+        return opened.read(_LARGEST_FILE)
+
+
 def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
     try:
-        raw = file.read_bytes()
+        raw = _read_regular(file)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

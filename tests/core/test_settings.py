@@ -1,5 +1,6 @@
 """Where a setting's value comes from, and what is refused on the way."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,16 @@ def test_a_size_is_its_number_times_its_unit(number: int, unit: str, gap: str) -
 def test_a_size_without_a_digit_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         load_settings(environ={"SANDBOXMCP_INDEX_HEAD": text, "XDG_CONFIG_HOME": "/nonexistent"}, project=Path("/nonexistent"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_settings_file_that_is_no_file_is_a_clear_error_and_no_hang(tmp_path, kind):
+    file = tmp_path / "sandboxmcp.toml"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.mkdir()
+    with pytest.raises(UsageError, match="cannot be read: "):
+        load_settings(environ={"HOME": str(tmp_path)}, project=tmp_path)
