@@ -1,4 +1,4 @@
-"""A rule that asks: the user is asked through the client, in both eras; where nobody can be asked it is a denial that says how."""
+"""A rule that asks: the user is asked through the client; where nobody can be asked it is a denial that says how."""
 
 from __future__ import annotations
 
