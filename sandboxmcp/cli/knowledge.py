@@ -54,10 +54,14 @@ def add_to(group: typer.Typer) -> None:
     def read(
         settings: Settings,
         as_json: bool,
-        handle: Annotated[str, typer.Argument(help="A handle or a citation such as HANDLE:98-102.", show_default=False)],
+        handle: Annotated[
+            str | None, typer.Argument(help="A handle or a citation such as HANDLE:98-102.", show_default=False)
+        ] = None,
         from_line: Annotated[int | None, typer.Option("--from", help="First line.", show_default=False)] = None,
         to_line: Annotated[int | None, typer.Option("--to", help="Last line.", show_default=False)] = None,
-        around: Annotated[str | None, typer.Option(help="A citation, shown with its surroundings.", show_default=False)] = None,
+        around: Annotated[
+            str | None, typer.Option(help="A citation, shown with 10 lines on each side.", show_default=False)
+        ] = None,
         grep: Annotated[str | None, typer.Option(help="Only lines that hold this text.", show_default=False)] = None,
         cursor: Annotated[str | None, typer.Option(help="Where the page before ended.", show_default=False)] = None,
         budget: _Budget = None,

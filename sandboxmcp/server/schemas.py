@@ -134,11 +134,11 @@ TOOLS: dict[str, tuple[str, Schema]] = {
     "ctx_read": (
         "Read stored text by handle or citation, page by page.",
         _arguments(
-            ["handle"],
+            [],
             handle=_TEXT,
             from_line=_LINE,
             to_line=_LINE,
-            around=_described(_TEXT, "a citation, shown with its surroundings"),
+            around=_described(_TEXT, "a citation, shown with 10 lines on each side"),
             grep=_described(_TEXT, "only lines with this text"),
             cursor=_described(_TEXT, "of the next page"),
             scope={"type": "string", "enum": ["project", "all"]},

@@ -12,6 +12,8 @@ from sandboxmcp.tools.fence import MARK, fenced, harmless
 
 _SLAB = 200
 """Lines fetched at a time."""
+SURROUNDINGS = 10
+"""Lines on each side of a citation: a look around it, not the whole text."""
 _CURSOR = re.compile(r"(\d{1,15})(?:\.(\d{1,15}))?")
 _CITATION = re.compile(r"(?:([^:\s]+):)?(\d{1,15})(?:-(\d{1,15}))?")
 
@@ -81,15 +83,15 @@ def _ended(page: Page, start: Cursor, number: int, rest: str, skipped: int) -> S
     return Shown((MARK + part,), number, number, Cursor(number, skipped + len(part)))
 
 
-def page_around(fetch: Fetch, first: int, last: int, lines: int, room: int) -> Shown:
-    """The lines first to last with as many before and after them as fit, evenly."""
+def page_around(fetch: Fetch, first: int, last: int, lines: int, room: int, each: int = SURROUNDINGS) -> Shown:
+    """The lines first to last with `each` lines before and after them, or as many of these as fit, evenly."""
     before, after = first, last
     rows = dict(enumerate(fenced(fetch(first, last)), first))
     left = room - sum(map(cost, rows.values()))
     if left < 0:
         return page_from(fetch, Cursor(first), last, room)
-    above = dict(enumerate(fenced(fetch(max(first - _SLAB, 1), first - 1)), max(first - _SLAB, 1))) if first > 1 else {}
-    below = dict(enumerate(fenced(fetch(last + 1, min(last + _SLAB, lines))), last + 1)) if last < lines else {}
+    above = dict(enumerate(fenced(fetch(max(first - each, 1), first - 1)), max(first - each, 1))) if first > 1 else {}
+    below = dict(enumerate(fenced(fetch(last + 1, min(last + each, lines))), last + 1)) if last < lines else {}
     while True:
         grown = False
         for number, pool in ((before - 1, above), (after + 1, below)):

@@ -42,7 +42,7 @@ def read(
         named, *span = parse_citation(around)
         handle, cited = handle or named, (span[0], span[1])
     if not handle:
-        raise UsageError("ctx_read wants a `handle`", "Take it from a receipt, a citation or ctx_sources.")
+        raise UsageError("ctx_read wants a `handle` or `around`", "Take it from a receipt, a citation or ctx_sources.")
     if ":" in handle:
         handle, first, last = parse_citation(handle)
         from_line, to_line = from_line or first, to_line or last

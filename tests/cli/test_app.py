@@ -43,6 +43,7 @@ def test_an_index_is_searched_read_listed_and_forgotten(say: Any) -> None:
     handle = say("index", "notes.md", "--json").document["handle"]
     assert "| The zebra runs." in say("search", "zebra").out
     assert say("read", f"{handle}:1-1").out.endswith("| # Animals\n")
+    assert say("read", "--around", f"{handle}:1-1").out.endswith("| # Animals\n|\n| The zebra runs.\n")
     assert say("sources", "--json").document["sources"][0]["label"] == "file:notes.md"
     assert (say("sources", "--forget", handle).code, say("read", handle).code) == (0, 2)
 

@@ -36,7 +36,7 @@ async def test_what_is_indexed_is_found_read_listed_and_counted(connect: Any, tm
         indexed = await client.call_tool("ctx_index", {"path": "notes.md"})
         handle = indexed.structured_content["handle"]
         found = await client.call_tool("ctx_search", {"queries": ["zebra"]})
-        read = await client.call_tool("ctx_read", {"handle": handle})
+        read = await client.call_tool("ctx_read", {"around": f"{handle}:1"})
         listed = await client.call_tool("ctx_sources", {})
         counted = await client.call_tool("ctx_stats", {})
     assert "| The zebra runs." in found.content[0].text and "| # Animals" in read.content[0].text

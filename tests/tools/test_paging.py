@@ -42,8 +42,14 @@ def test_a_line_longer_than_a_page_goes_on_where_the_cursor_says() -> None:
 
 def test_surroundings_grow_evenly_until_the_room_is_used() -> None:
     page = page_around(fetch_of([f"line {number}" for number in range(1, 101)]), 50, 51, 100, 60)
+    assert page.last - page.first < 21
     assert (50 - page.first - (page.last - 51) in (0, 1), page.following) == (True, Cursor(page.last + 1))
     assert page.lines[50 - page.first] == "| line 50"
+
+
+def test_surroundings_are_ten_lines_on_each_side_however_much_would_fit() -> None:
+    page = page_around(fetch_of([f"line {number}" for number in range(1, 101)]), 50, 51, 100, 10_000)
+    assert (page.first, page.last, page.following) == (40, 61, Cursor(62))
 
 
 def test_surroundings_stop_at_both_ends() -> None:

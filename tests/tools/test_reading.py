@@ -56,7 +56,7 @@ def test_a_text_that_is_not_there_is_said(services: Services, handle: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "wants a `handle`"),
+        ({}, "wants a `handle` or `around`"),
         ({"handle": "nope"}, "no source 'nope'"),
         ({"from_line": 999}, "has 300 lines"),
         ({"from_line": 9, "to_line": 3}, "lines 9 to 3 are none"),
