@@ -77,7 +77,10 @@ def _facts(found: Sequence[Found], sections: Sequence[Section]) -> list[dict[str
 def sources(
     services: Services, *, action: str = "list", source: str | None = None, handle: str | None = None, budget_tokens: int
 ) -> Answer:
-    """What is stored in this project, newest first; or forget one handle, or every source whose label has `source` in it.
+    """What is stored in this project, newest first; or forget what is named.
+
+    To forget, `handle` may be several handles; `source` is an exact label, or a part of one that only one source has: where
+    several have it they are listed, as an error, and nothing is forgotten.
 
     Raises:
         UsageError: nothing to forget is named, or the handle is unknown. StoreError.
@@ -99,12 +102,32 @@ def _listed(services: Services, source: str | None) -> list[Source]:
 
 def _forget(services: Services, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
     if not source and not handle:
-        raise UsageError("nothing is named to forget", "Give a `handle`, or a `source` that labels contain.")
-    doomed = [services.store.get(handle, project=services.project)] if handle else _listed(services, source)
-    if not doomed:
-        raise UsageError(f"no source has {source!r} in its label", "See action=list.")
+        raise UsageError("nothing is named to forget", "Give a `handle`, or a `source`: its label.")
+    if handle:
+        doomed = [services.store.get(one, project=services.project) for one in handle.replace(",", " ").split()]
+    else:
+        found = _every(services, source or "")
+        doomed = [one for one in found if one.label == source] or found
+        if not doomed:
+            raise UsageError(f"no source has {source!r} in its label", "See action=list.")
+        if len(doomed) > 1 and doomed is found:
+            return _ambiguous(found, source or "", budget_tokens)
     number = services.store.forget([one.handle for one in doomed], project=services.project)
     return answer([f"forgot {number}: " + ", ".join(one.handle for one in doomed)], budget_tokens, {"forgotten": number})
+
+
+def _every(services: Services, source: str) -> list[Source]:
+    """All sources with this in their label, however many."""
+    found: list[Source] = []
+    while page := services.store.sources(Scope(services.project, source=source), limit=_LISTED, offset=len(found)):
+        found += page
+    return found
+
+
+def _ambiguous(found: Sequence[Source], source: str, budget_tokens: int) -> Answer:
+    what = f"{len(found)} sources have {one_line(source, 60)!r} in their label, none was forgotten. Give handles or an exact label:"
+    rows = first_fitting([_row(one) for one in found], budget_tokens - cost(what))
+    return answer([what, *rows], budget_tokens, _list_facts(found, len(rows)), is_error=True)
 
 
 def _row(one: Source) -> str:

@@ -93,6 +93,22 @@ def test_a_handle_of_another_project_does_not_exist_here(services: Services, act
     assert services.store.get(other.handle).label == "theirs"
 
 
+def test_a_part_of_several_labels_forgets_none_of_them_and_lists_them(services: Services) -> None:
+    handles = {store(services, label, f"{label}\n").handle for label in ("notes one", "notes two")}
+    said = sources(services, action="forget", source="notes", budget_tokens=200)
+    assert (said.is_error, {row["handle"] for row in said.structured["sources"]}) == (True, handles)
+    assert said.text.startswith("2 sources have 'notes' in their label, none was forgotten") and "notes two: " in said.text
+    assert sources(services, action="forget", handle=", ".join(handles), budget_tokens=200).structured == {"forgotten": 2}
+
+
+@pytest.mark.parametrize(("named", "left"), [("notes", ["notes two"]), ("two", ["notes", "notes"])])
+def test_an_exact_label_or_a_part_that_one_source_has_is_forgotten(services: Services, named: str, left: list[str]) -> None:
+    for number, label in enumerate(("notes", "notes", "notes two")):
+        store(services, label, f"text {number}\n")
+    sources(services, action="forget", source=named, budget_tokens=200)
+    assert [row["label"] for row in sources(services, budget_tokens=200).structured["sources"]] == left
+
+
 def test_forgetting_needs_a_name(services: Services) -> None:
     with pytest.raises(UsageError, match="nothing is named"):
         sources(services, action="forget", budget_tokens=200)
