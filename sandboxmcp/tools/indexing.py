@@ -48,13 +48,18 @@ def index(
     """Store and index; blocking.
 
     Raises:
-        UsageError: both or neither of content and path, a path that may not be read or is not there, a binary file.
+        UsageError: both or neither of content and path, an empty content, a glob without a match, a path that may not be read
+            or is not there, a binary file.
         StoreError.
     """
     checked_budget(budget_tokens)
-    if (content is None) == (path is None):
-        raise UsageError("give either `content` or `path`")
+    if content is None and path is None:
+        raise UsageError("nothing is given to index", "Give `content`, a text, or `path`, a file, folder or glob.")
+    if content is not None and path is not None:
+        raise UsageError("both `content` and `path` are given", "Give one of them.")
     if content is not None:
+        if not content.strip():
+            raise UsageError("content is empty", "Give a text with something in it.")
         new = NewSource(clean_label(source or "", "text"), "text", services.project, services.session)
         tally = _Tally([services.store.add(new, content)])
     else:
@@ -78,7 +83,10 @@ def _index_path(
         require_inside(whole, roots)
         return _index_files(services, walk(whole, include=include, exclude=exclude), whole, source, max_files)
     if is_glob(path) and not whole.exists():
-        return _index_files(services, matches(path, project, exclude=exclude), project, source, max_files)
+        tally = _index_files(services, matches(path, project, exclude=exclude), project, source, max_files)
+        if not (tally.sources or tally.binary or tally.refused):
+            raise UsageError(f"no file matches {path!r}", "A glob is relative to the project, and ignored files do not count.")
+        return tally
     tally = _Tally()
     if not _index_file(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")

@@ -90,13 +90,15 @@ def test_a_pipe_does_not_block_and_is_refused(services: Services) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "either `content` or `path`"),
-        ({"content": "a", "path": "b"}, "either `content` or `path`"),
+        ({}, "nothing is given to index"),
+        ({"content": "a", "path": "b"}, "both `content` and `path` are given"),
+        ({"content": " \n"}, "content is empty"),
+        ({"path": "*.nope"}, r"no file matches '\*\.nope'"),
         ({"path": "a\0b"}, "NUL byte"),
         ({"path": "missing.md"}, "No such file"),
         ({"path": "bytes.bin"}, "binary"),
     ],
-    ids=["neither", "both", "nul", "missing", "binary"],
+    ids=["neither", "both", "empty", "glob", "nul", "missing", "binary"],
 )
 def test_what_cannot_be_indexed_is_an_error_that_says_why(services: Services, arguments: dict[str, str], message: str) -> None:
     put(services, bytes_bin=b"\0\1\2")
