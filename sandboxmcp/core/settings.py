@@ -272,9 +272,12 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
             raise UsageError(f"{file} sets an unknown key {name!r}", f"Known keys: {', '.join(_BY_NAME)}.")
         parsed = _parsed(key, value, f"key {name!r} in {file}")
         if not trusted and key.tighten is not None and not key.tighten(values[name], parsed):
-            raise UsageError(
-                f"{file} loosens {name!r}, which a project may only tighten", "Set it in your own settings file instead."
+            what = (
+                "sets {!r}, which a project may not set"
+                if key.tighten is _never
+                else "loosens {!r}, which a project may only tighten"
             )
+            raise UsageError(f"{file} {what.format(name)}", "Set it in your own settings file instead.")
         values[name] = parsed
 
 

@@ -106,7 +106,9 @@ def _file_of(name: str, places: Sequence[Path], asked_by: Pack | None) -> Path:
     if asked_by is not None:
         raise asked_by.broken(("pack", "extends"), f"the pack {name!r}, which it extends, is nowhere")
     looked = ", ".join(str(place) for place in places)
-    raise BrokenPack(places[-1] / f"{name}.toml", 1, f"there is no policy pack {name!r} in {looked}", "Correct policy_packs.")
+    there = ", ".join(sorted({file.stem for place in places for file in place.glob("*.toml")} - {_KNOWLEDGE}))
+    fix = f"There are: {there}. Correct policy_packs."
+    raise BrokenPack(places[-1] / f"{name}.toml", 1, f"there is no policy pack {name!r} in {looked}", fix)
 
 
 def _family(pack: Pack, loaded: dict[str, Pack]) -> list[str]:

@@ -139,7 +139,14 @@ def test_a_project_cannot_loosen_what_protects_its_user(place: Place, name: str)
     place.user("[network]\ndomains = ['example.org']")
     place.own(LOOSER[name])
 
-    with pytest.raises(UsageError, match=f"loosens '{name}'"):
+    with pytest.raises(UsageError, match=f"(loosens|sets) '{name}', which a project may (only tighten|not set)"):
+        place.load()
+
+
+def test_what_a_project_may_not_set_at_all_is_said_so(place: Place) -> None:
+    place.own("workspace = '/'")
+
+    with pytest.raises(UsageError, match=r"sets 'workspace', which a project may not set\. Set it in your own settings file"):
         place.load()
 
 

@@ -109,6 +109,12 @@ def test_a_pack_that_is_nowhere_is_refused_with_the_places(tmp_path: Path) -> No
         load_engine(["mine"], [tmp_path])
 
 
+def test_a_pack_that_is_nowhere_is_refused_with_those_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text("[pack]\nname = 'own'\n")
+    with pytest.raises(BrokenPack, match=r"There are: ci, default, .*own, .*strict\. Correct policy_packs"):
+        load_engine(["nosuch"], [tmp_path])
+
+
 def test_a_pack_may_be_named_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(GOOD)
     assert [pack.name for pack in load_engine([str(tmp_path / "own.toml")]).packs] == ["programs", "own"]
