@@ -1,7 +1,7 @@
 """Code of any language as a row of lexemes: names, texts, shell texts and marks, without comments, by its own grammar.
 
 The grammars are tree-sitter's; R has none there and is read by pygments. A text with something filled in at run time has a HOLE
-there, and the code that fills it follows behind a mark of its own.
+there, and the code that fills it follows at the end.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _language(grammar: tuple[str, str]) -> Language:
 def lexemes_of(code: str, language: str) -> list[Lexeme] | str:
     """The lexemes in the order of the source, or why there are none."""
     if language == "r":
-        return list(_by_pygments(code)) if len(code) <= _MOST_BYTES else f"code of more than {_MOST_BYTES:,} bytes"
+        return _in_time(_by_pygments(code)) if len(code) <= _MOST_BYTES else f"code of more than {_MOST_BYTES:,} bytes"
     if language == "php" and "<?" not in code:
         code = "<?php " + code
     source = code.replace("\0", "").encode("utf-8", "replace")
@@ -107,10 +107,25 @@ def lexemes_of(code: str, language: str) -> list[Lexeme] | str:
     return tree if isinstance(tree, str) else list(_leaves(tree.root_node, source))
 
 
+def _in_time(lexemes: Iterator[Lexeme]) -> list[Lexeme] | str:
+    """The lexer of R takes seconds for some texts that are no R."""
+    end = time.thread_time() + _MOST_SECONDS
+    found: list[Lexeme] = []
+    for lexeme in lexemes:
+        found.append(lexeme)
+        if time.thread_time() > end:
+            return "code that takes too long to parse"
+    return found
+
+
 def _leaves(root: Node, source: bytes) -> Iterator[Lexeme]:
     stack: list[Node] = [root]
+    filling: list[Node] = []
     before = ""
-    while stack:
+    while stack or filling:
+        if not stack:  # code inside texts comes last, so that a text among arguments stays one argument
+            stack.append(filling.pop())
+            yield Lexeme("mark", ";", stack[-1].start_point[0] + 1)
         node = stack.pop()
         if node.type in _SKIPPED:
             continue
@@ -119,9 +134,7 @@ def _leaves(root: Node, source: bytes) -> Iterator[Lexeme]:
             text, inside = _text(node, source)
             yield Lexeme("shell" if node.type in _SHELL else "text", text, line)
             before = ""
-            if inside:
-                yield Lexeme("mark", ";", line)
-                stack.extend(reversed(inside))
+            filling += inside
         elif node.child_count:
             stack.extend(reversed(node.children))
         else:
