@@ -53,6 +53,8 @@ def _project_may(key: Key) -> str:
         return "set it"
     if isinstance(key.default, tuple):
         return "narrow it" if key.tighten(("a", "b"), ("a",)) else "not set it"
+    if isinstance(key.default, str):
+        return "choose a stricter one" if key.tighten(key.default, "ro") else "not set it"
     return "lower it" if key.tighten(2, 1) else "not set it"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from sandboxmcp.cli import admin, knowledge, policy, run, serve, shell
+from sandboxmcp.cli import admin, kernels, knowledge, policy, run, serve, shell, workspace
 from sandboxmcp.core.errors import SandboxmcpError
 
 _HELP = """Run code for AI agents in a sandbox without network; store, index and search what it prints.
@@ -24,7 +24,7 @@ _INTERRUPTED = 130
 
 def _application() -> typer.Typer:
     group = typer.Typer(name="sandboxmcp", help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-    for module in (serve, run, shell, knowledge, admin, policy):
+    for module in (serve, run, shell, knowledge, kernels, workspace, admin, policy):
         module.add_to(group)
     return group
 

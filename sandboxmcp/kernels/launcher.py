@@ -26,9 +26,8 @@ from sandboxmcp.sandbox.broker.service import Service
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST
 from sandboxmcp.sandbox.cgroup import make_control_group
-from sandboxmcp.sandbox.plan import plan_sandbox
+from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
-from sandboxmcp.sandbox.protect import Protection
 from sandboxmcp.sandbox.usage import children
 
 _READY_TIMEOUT_S = 30.0
@@ -76,12 +75,12 @@ class Item:
 class Launcher:
     """One running sandbox and the launcher in it. Bound to the event loop that started it."""
 
-    def __init__(
-        self, process: SandboxProcess, control: socket.socket, protection: Protection, path: str, broker: Broker | None = None
-    ) -> None:
+    def __init__(self, process: SandboxProcess, control: socket.socket, plan: Plan, broker: Broker | None = None) -> None:
         self._process = process
-        self.protection = protection
-        self.path = path
+        self.protection = plan.protection
+        self.written = plan.written
+        """Where on the host that lands which scripts write in the workspace."""
+        self.path = plan.profile.path
         """Where programs are looked for inside."""
         self._control = control
         self._loop = asyncio.get_running_loop()
@@ -117,7 +116,7 @@ class Launcher:
         finally:
             theirs.close()
         ours.setblocking(False)
-        launcher = cls(process, ours, plan.protection, plan.profile.path, broker)
+        launcher = cls(process, ours, plan, broker)
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
         except BaseException as error:

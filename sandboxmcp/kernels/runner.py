@@ -143,7 +143,7 @@ class RunSession:
         self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
         self._watchdog = Watchdog(
             launcher.process.init_pid or 0,
-            settings.workspace,
+            launcher.written,
             WatchLimits(settings["limits.memory"], settings["limits.workspace"], settings["limits.files"]),
             launcher.process.kill,
         )

@@ -45,6 +45,8 @@ class Bind:
     source: str
     target: str
     writable: bool = False
+    layer: str = ""
+    """A folder with `upper` and `work` that takes what is written, instead of the source (sandbox/overlay.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def bwrap_argv(profile: SandboxProfile, fds: PassedFds) -> list[str]:
     for path, target in profile.links.items():
         argv += ["--symlink", target, path]
     for bind in profile.binds:
-        argv += ["--bind" if bind.writable else "--ro-bind", bind.source, bind.target]
+        argv += _mounted(bind)
     for folder in profile.hidden:
         argv += ["--size", "4096", "--perms", "0555", "--tmpfs", folder, "--remount-ro", folder]
     # Without these two, / and /dev are writable memory without a cap.
@@ -105,6 +107,12 @@ def bwrap_argv(profile: SandboxProfile, fds: PassedFds) -> list[str]:
     if fds.seccomp is not None:
         argv += ["--seccomp", str(fds.seccomp)]
     return argv
+
+
+def _mounted(bind: Bind) -> list[str]:
+    if bind.layer:
+        return ["--overlay-src", bind.source, "--overlay", f"{bind.layer}/upper", f"{bind.layer}/work", bind.target]
+    return ["--bind" if bind.writable else "--ro-bind", bind.source, bind.target]
 
 
 def _environment(profile: SandboxProfile) -> list[str]:

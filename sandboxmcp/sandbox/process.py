@@ -22,7 +22,7 @@ from sandboxmcp.core.errors import SandboxUnavailable
 from sandboxmcp.sandbox import rootlaunch
 from sandboxmcp.sandbox.bwrap import Bind, PassedFds, SandboxProfile, bwrap_argv, small_files
 from sandboxmcp.sandbox.cgroup import ControlGroup
-from sandboxmcp.sandbox.locate import bubblewrap
+from sandboxmcp.sandbox.locate import bubblewrap, overlaying_bubblewrap
 from sandboxmcp.sandbox.seccomp import filter_program
 
 _START_TIMEOUT_S = 10.0
@@ -135,7 +135,7 @@ def start_sandbox(
     Raises:
         SandboxUnavailable: there is no bubblewrap, no filter for this machine, or bubblewrap gave up; says what it wrote.
     """
-    program = bubblewrap()
+    program = overlaying_bubblewrap() if any(bind.layer for bind in profile.binds) else bubblewrap()
     opened: list[int] = []
     try:
         return _start(program, profile, command, [one.fileno() for one in pass_sockets], group, streams, opened)
@@ -214,14 +214,19 @@ def _staged(profile: SandboxProfile) -> tuple[SandboxProfile, list[dict[str, obj
     mounts: list[dict[str, object]] = []
     binds: list[Bind] = []
     places: dict[str, str] = {}
-    for bind in profile.binds:
-        holder = next((source for source in places if bind.source == source or bind.source.startswith(source + "/")), None)
+
+    def staged(path: str, *, must_map: bool) -> str:
+        holder = next((source for source in places if path == source or path.startswith(source + "/")), None)
         if holder is None:
-            holder, name = bind.source, str(len(mounts))
+            holder, name = path, str(len(mounts))
             places[holder] = f"{_STAGE}/{name}"
             owner = os.stat(holder)
-            mounts.append(dict(source=holder, name=name, owner=[owner.st_uid, owner.st_gid], must_map=bind.writable))
-        binds.append(replace(bind, source=places[holder] + bind.source.removeprefix(holder)))
+            mounts.append(dict(source=holder, name=name, owner=[owner.st_uid, owner.st_gid], must_map=must_map))
+        return places[holder] + path.removeprefix(holder)
+
+    for bind in profile.binds:
+        source = staged(bind.source, must_map=bind.writable)
+        binds.append(replace(bind, source=source, layer=staged(bind.layer, must_map=True) if bind.layer else ""))
     return replace(profile, binds=tuple(binds)), mounts
 
 

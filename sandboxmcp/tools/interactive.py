@@ -73,6 +73,20 @@ class Desk:
         async with (await self._runner()).session() as session:
             await session.named.restart(kernel)
 
+    async def act(self, kernel: str, action: str) -> None:
+        """Interrupt, restart or stop a kernel.
+
+        Raises:
+            UsageError: there is no such kernel, or no such action.
+        """
+        session = (await self._runner()).running
+        if session is None or action not in ("interrupt", "restart", "stop"):
+            raise UsageError(f"there is no kernel {kernel[:40]!r}, or no action {action[:40]!r}")
+        if action == "interrupt":
+            session.named.interrupt(kernel)
+        else:
+            await (session.named.restart(kernel) if action == "restart" else session.named.stop(kernel))
+
     async def complete(self, kernel: str, code: str, cursor: int) -> dict[str, Any]:
         """A complete_reply's content; empty while the kernel is busy."""
         async with (await self._runner()).session() as session:

@@ -5,6 +5,7 @@ A socket in the private folder of the registry. One JSON document a line; the re
     → {"id": n, "op": "run", "kernel": …, "language": …, "code": …}      ← {"id": n, "begun": stem}, later {"id": n, "done": facts}
     → {"id": n, "op": "interrupt" | "cancel", "run": n}                    ← {"id": n, "done": null}
     → {"id": n, "op": "complete" | "inspect" | "states" | "alive", …}      ← {"id": n, "done": …}
+    → {"id": n, "op": "act", "kernel": …, "action": "interrupt" | "restart" | "stop"}   ← {"id": n, "done": null}
                                                                            ← {"id": n, "error": {"what", "fix", "exit_code"}}
 
 What is run here is judged, captured and stored as the owner's own calls are, and waits for its turn among them: an output never
@@ -146,6 +147,7 @@ class _Client:
             "cancel": self._cancel,
             "alive": lambda asked: self._desk.alive(asked["kernel"]),
             "states": lambda asked: self._desk.states(),
+            "act": lambda asked: self._desk.act(asked["kernel"], asked["action"]),
             "complete": lambda asked: self._desk.complete(asked["kernel"], asked["code"], asked["cursor"]),
             "inspect": lambda asked: self._desk.inspect(asked["kernel"], asked["code"], asked["cursor"], asked["detail"]),
         }

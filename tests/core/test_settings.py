@@ -109,6 +109,7 @@ def test_a_value_of_the_wrong_type_is_refused(place: Place, toml: str) -> None:
 LOOSER = {
     "data_dir": "data_dir = '/elsewhere'",
     "workspace": "workspace = '/elsewhere'",
+    "workspace_mode": "workspace_mode = 'overlay'",
     "ingest_roots": "ingest_roots = ['/home']",
     "policy_packs": "policy_packs = []",
     "kernelspecs": "kernelspecs = ['ir']",
@@ -136,7 +137,7 @@ LOOSER = {
 
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_project_cannot_loosen_what_protects_its_user(place: Place, name: str) -> None:
-    place.user("[network]\ndomains = ['example.org']")
+    place.user("workspace_mode = 'ro'\n[network]\ndomains = ['example.org']")
     place.own(LOOSER[name])
 
     with pytest.raises(UsageError, match=f"(loosens|sets) '{name}', which a project may (only tighten|not set)"):

@@ -1,0 +1,250 @@
+"""A workspace whose changes are kept aside: scripts see and change a layer over it, and a person applies or discards that.
+
+The layer lies beside the store, one per workspace: `upper` holds what was changed, as overlayfs writes it (a character device 0/0
+is a deletion, the attribute user.overlay.opaque marks a folder that replaced another), `work` is overlayfs's own. One process at
+a time may use or change it: the system does not define what two mounts of one layer do.
+What is applied was written by scripts: links are never followed on the way, protected paths are left out.
+Source: Documentation/filesystems/overlayfs.rst.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.sandbox.protect import PROTECTED
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST = 1 << 20
+"""Bytes of a text that is shown line by line."""
+_OPAQUE = "user.overlay.opaque"
+_held: dict[Path, int] = {}
+"""Locks of this process, which may use a layer any number of times one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the layer and the workspace."""
+
+    kind: Literal["added", "changed", "deleted", "folder"]
+    path: str
+    """Relative, with `/`."""
+    replaces: bool = False
+    """A folder that stands where something else was, none of which is seen through it."""
+
+
+def layer_of(data_dir: Path, workspace: Path) -> Path:
+    """The folder of a workspace's layer, which need not exist."""
+    return data_dir / "overlays" / hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:16]
+
+
+def prepare(layer: Path, workspace: Path) -> Path:
+    """The layer, there and ours until this process ends.
+
+    Raises:
+        UsageError: another process uses it, or it would lie inside the workspace.
+    """
+    if os.path.realpath(layer).startswith(os.path.realpath(workspace) + "/"):
+        raise UsageError(f"the data folder lies in the workspace {workspace}, and so would its overlay", "Move data_dir elsewhere.")
+    for name in ("upper", "work"):
+        (layer / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    claim(layer)
+    return layer
+
+
+def claim(layer: Path) -> None:
+    """Raises: UsageError, another process uses the layer."""
+    if layer in _held:
+        return
+    fd = os.open(layer / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise UsageError("the overlay of this workspace is used by another process", "Stop that server first.") from None
+    _held[layer] = fd
+
+
+def release(layer: Path) -> None:
+    """Let others have it."""
+    if (fd := _held.pop(layer, None)) is not None:
+        os.close(fd)
+
+
+def changes(layer: Path, workspace: Path) -> Iterator[Change]:
+    """What the layer changes, folders before what is in them. Unreadable folders count as unchanged."""
+    yield from _changes(layer / "upper", workspace, "")
+
+
+def _changes(upper: Path, lower: Path, name: str) -> Iterator[Change]:
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        for entry in sorted(os.scandir(upper / name), key=lambda entry: entry.name):
+            path = f"{name}/{entry.name}" if name else entry.name
+            status = entry.stat(follow_symlinks=False)
+            below = _status(lower / path)
+            if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+                if below is not None:
+                    yield Change("deleted", path)
+            elif entry.is_dir(follow_symlinks=False):
+                replaces = below is not None and (not stat.S_ISDIR(below.st_mode) or _is_opaque(entry.path))
+                if below is None or replaces:
+                    yield Change("folder", path, replaces)
+                yield from _changes(upper, lower, path)
+            elif below is None:
+                yield Change("added", path)
+            elif not _same(upper / path, lower / path, status, below):
+                yield Change("changed", path)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except OSError:
+        return None
+
+
+def _is_opaque(path: str) -> bool:
+    try:
+        return os.getxattr(path, _OPAQUE, follow_symlinks=False) == b"y"
+    except OSError:
+        return False
+
+
+def _same(one: Path, other: Path, status: os.stat_result, below: os.stat_result) -> bool:
+    if (status.st_mode, status.st_size) != (below.st_mode, below.st_size):
+        return False
+    if stat.S_ISLNK(status.st_mode):
+        return os.readlink(one) == os.readlink(other)
+    if not stat.S_ISREG(status.st_mode):
+        return True
+    with _reader(one) as left, _reader(other) as right:
+        while piece := left.read(1 << 20):
+            if piece != right.read(len(piece)):
+                return False
+    return True
+
+
+def _reader(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+
+
+def patch(layer: Path, workspace: Path, change: Change) -> list[str]:
+    """A changed text's lines in unified form; empty for what is no text, or too long."""
+    texts = []
+    for base in (workspace, layer / "upper"):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError), _reader(base / change.path) as file:
+            texts.append(file.read(_LONGEST + 1))
+            continue
+        texts.append(b"")
+    if change.kind == "folder" or any(len(text) > _LONGEST or b"\0" in text for text in texts):
+        return []
+    before, after = (text.decode(errors="replace").splitlines() for text in texts)
+    return list(difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}", lineterm=""))
+
+
+def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
+    """Carry the changes over into the workspace. Returns those that were, and those that were left out.
+
+    Raises:
+        UsageError: another process uses the layer. OSError: the workspace cannot be written; what was not applied stays.
+    """
+    claim(layer)
+    done: list[Change] = []
+    skipped: list[Change] = []
+    root = os.open(workspace, _FOLDER)
+    try:
+        for change in changes(layer, workspace):
+            (skipped if _protected(change) or not _carried(root, layer / "upper", change) else done).append(change)
+    finally:
+        os.close(root)
+    return done, skipped
+
+
+def _protected(change: Change) -> bool:
+    """Whether it touches a protected path, or takes away a folder that holds one."""
+    removes = change.kind in ("deleted", "added", "changed") or change.replaces
+    return any(
+        change.path == name or change.path.startswith(name + "/") or (removes and name.startswith(change.path + "/"))
+        for name in PROTECTED
+    )
+
+
+def _carried(root: int, upper: Path, change: Change) -> bool:
+    """Make one change below the open folder; False: something that is neither file, folder nor link, or no way to it."""
+    *folders, leaf = change.path.split("/")
+    opened = [os.dup(root)]
+    try:
+        for folder in folders:
+            opened.append(os.open(folder, _FOLDER, dir_fd=opened[-1]))
+        _make(opened[-1], leaf, upper / change.path, change)
+    except (NotADirectoryError, FileNotFoundError, ValueError):
+        return False
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return True
+
+
+def _make(parent: int, leaf: str, source: Path, change: Change) -> None:
+    if change.kind == "deleted" or change.replaces:
+        _remove(parent, leaf)
+    if change.kind == "folder":
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(leaf, 0o755, dir_fd=parent)
+    elif change.kind != "deleted":
+        new = f".{secrets.token_hex(8)}.new"
+        _copy(parent, new, source)
+        with contextlib.suppress(IsADirectoryError):
+            os.rename(new, leaf, src_dir_fd=parent, dst_dir_fd=parent)
+            return
+        _remove(parent, leaf)
+        os.rename(new, leaf, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _copy(parent: int, name: str, source: Path) -> None:
+    """A link as it is; a file with its permissions, and without the bits that would give it its owner's rights."""
+    mode = source.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(source), name, dir_fd=parent)
+        return
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{source} is neither a file nor a link")
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with _reader(source) as reader, os.fdopen(os.open(name, flags, 0o600, dir_fd=parent), "wb") as writer:
+        shutil.copyfileobj(reader, writer, 1 << 20)
+        os.fchmod(writer.fileno(), mode & 0o777)
+
+
+def _remove(parent: int, leaf: str) -> None:
+    status = os.stat(leaf, dir_fd=parent, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode):
+        shutil.rmtree(leaf, dir_fd=parent)
+    else:
+        os.unlink(leaf, dir_fd=parent)
+
+
+def discard(layer: Path) -> None:
+    """Forget every change.
+
+    Raises:
+        UsageError: another process uses the layer.
+    """
+    if not layer.exists():
+        return
+    claim(layer)
+    for name in ("upper", "work"):
+        for folder, _, _ in os.walk(layer / name):
+            os.chmod(folder, 0o700)  # overlayfs makes some that nobody may enter, scripts may too
+        shutil.rmtree(layer / name, ignore_errors=True)
+        (layer / name).mkdir(mode=0o700, exist_ok=True)

@@ -1,0 +1,154 @@
+"""Workspace modes: nothing is written, or it is written aside and then applied or discarded by a person."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sandboxmcp.core.errors import SandboxUnavailable, UsageError
+from sandboxmcp.core.settings import load_settings
+from sandboxmcp.sandbox import locate
+from sandboxmcp.sandbox.overlay import Change, apply, changes, discard, layer_of, patch, prepare, release
+
+FILES = {"a.txt": "a\n", "b.txt": "b\n", "sub/c.txt": "c\n", ".git/config": "[core]\n"}
+CHANGE_ALL = "echo new > a.txt; rm b.txt; rm -r sub; mkdir sub; echo d > sub/d.txt; ln -s /etc/passwd link; cat a.txt; ls sub"
+
+
+def fill(workspace):
+    for name, text in FILES.items():
+        (workspace / name).parent.mkdir(exist_ok=True, parents=True)
+        (workspace / name).write_text(text)
+
+
+def content(workspace):
+    return {str(p.relative_to(workspace)): p.read_text() for p in workspace.rglob("*") if p.is_file() and not p.is_symlink()}
+
+
+@pytest.fixture
+def aside(make_inside, tmp_path):
+    """A sandbox whose workspace is overlaid; and its layer."""
+    try:
+        locate.overlaying_bubblewrap()
+    except SandboxUnavailable as missing:
+        pytest.skip(str(missing))
+    own = make_inside(workspace_mode="overlay", data_dir=str(tmp_path / "data"))
+    fill(own.workspace)
+    layer = layer_of(tmp_path / "data", own.workspace)
+    yield own, layer
+    release(layer)
+
+
+def test_nothing_can_be_written_to_a_workspace_that_is_read_only(make_inside):
+    own = make_inside(workspace_mode="ro")
+    fill(own.workspace)
+    ran = own.run("cat a.txt; echo x > a.txt; mv .git g2; mkdir new; echo fine > /tmp/t && cat /tmp/t", "shell")
+    assert (ran.text, ran.stderr.decode().count("Read-only file system"), content(own.workspace)) == ("a\nfine\n", 3, FILES)
+
+
+def test_an_overlay_keeps_every_change_aside(aside):
+    own, layer = aside
+    ran = own.run(CHANGE_ALL, "shell")
+    assert (ran.text, ran.stderr, content(own.workspace)) == ("new\nd.txt\n", b"", FILES)
+    assert list(changes(layer, own.workspace)) == [
+        Change("changed", "a.txt"),
+        Change("deleted", "b.txt"),
+        Change("added", "link"),
+        Change("folder", "sub", replaces=True),
+        Change("added", "sub/d.txt"),
+    ]
+
+
+def test_what_is_kept_aside_is_seen_by_the_next_sandbox(aside):
+    own, _ = aside
+    own.run("echo kept > k", "shell")
+    own.wait(own.runner.close())
+    assert own.run("cat k", "shell").stdout == b"kept\n"
+
+
+def test_applied_changes_are_in_the_workspace_and_links_are_not_followed(aside, tmp_path):
+    own, layer = aside
+    own.run(CHANGE_ALL, "shell")
+    own.wait(own.runner.close())
+    done, skipped = apply(layer, own.workspace)
+    discard(layer)
+    assert (len(done), skipped, list(changes(layer, own.workspace))) == (5, [], [])
+    assert content(own.workspace) == {"a.txt": "new\n", "sub/d.txt": "d\n", ".git/config": "[core]\n"}
+    assert os.readlink(own.workspace / "link") == "/etc/passwd"
+
+
+def test_discarded_changes_are_gone(aside):
+    own, layer = aside
+    own.run(CHANGE_ALL, "shell")
+    own.wait(own.runner.close())
+    discard(layer)
+    assert (list(changes(layer, own.workspace)), content(own.workspace)) == ([], FILES)
+
+
+def layered(tmp_path):
+    """A workspace and a layer made by hand."""
+    workspace, layer = tmp_path / "workspace", tmp_path / "data" / "layer"
+    fill(workspace)
+    prepare(layer, workspace)
+    return workspace, layer
+
+
+PROTECTED = {"a hook": ".git/hooks/pre-commit", "settings": ".claude/settings.json", "a file for a folder": ".git"}
+
+
+@pytest.mark.parametrize("path", PROTECTED.values(), ids=PROTECTED.keys())
+def test_protected_paths_are_left_out(tmp_path, path):
+    workspace, layer = layered(tmp_path)
+    (layer / "upper" / path).parent.mkdir(parents=True, exist_ok=True)
+    (layer / "upper" / path).write_text("evil")
+    done, skipped = apply(layer, workspace)
+    assert ([one.path for one in skipped][-1], content(workspace)) == (path, FILES)
+    assert not any(one.kind != "folder" for one in done)
+
+
+def test_a_link_of_the_hosts_in_the_place_of_a_folder_is_not_followed(tmp_path):
+    workspace, layer = layered(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (workspace / "out").symlink_to(tmp_path / "elsewhere")
+    (layer / "upper/out").mkdir()
+    (layer / "upper/out/file").write_text("x")
+    apply(layer, workspace)
+    assert (list((tmp_path / "elsewhere").iterdir()), (workspace / "out/file").read_text()) == ([], "x")
+
+
+def test_a_set_id_bit_is_not_applied(tmp_path):
+    workspace, layer = layered(tmp_path)
+    (layer / "upper/tool").write_text("#!/bin/sh\n")
+    (layer / "upper/tool").chmod(0o4755)
+    apply(layer, workspace)
+    assert oct((workspace / "tool").stat().st_mode) == "0o100755"
+
+
+def test_a_change_is_shown_as_lines(tmp_path):
+    workspace, layer = layered(tmp_path)
+    (layer / "upper/a.txt").write_text("A\n")
+    (layer / "upper/raw").write_bytes(b"\0")
+    found = {change.path: patch(layer, workspace, change) for change in changes(layer, workspace)}
+    assert found == {"a.txt": ["--- a/a.txt", "+++ b/a.txt", "@@ -1 +1 @@", "-a", "+A"], "raw": []}
+
+
+def test_an_overlay_inside_its_own_workspace_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="lies in the workspace"):
+        prepare(layer_of(tmp_path / "data", tmp_path), tmp_path)
+
+
+def test_without_a_bubblewrap_that_can_it_is_a_clear_error(monkeypatch):
+    monkeypatch.setattr(locate, "bubblewraps", lambda: ("/usr/bin/true",))
+    with pytest.raises(SandboxUnavailable, match=r"needs bubblewrap 0.11 or newer.*pip install 'sandboxmcp\[bwrap\]'"):
+        locate.overlaying_bubblewrap()
+
+
+def test_a_project_may_tighten_the_mode_and_not_loosen_it(tmp_path):
+    (tmp_path / "sandboxmcp.toml").write_text("workspace_mode = 'ro'\n")
+    assert load_settings(environ={"HOME": str(tmp_path)}, project=tmp_path)["workspace_mode"] == "ro"
+    user = tmp_path / ".config" / "sandboxmcp"
+    user.mkdir(parents=True)
+    (user / "sandboxmcp.toml").write_text("workspace_mode = 'ro'\n")
+    (tmp_path / "sandboxmcp.toml").write_text("workspace_mode = 'rw'\n")
+    with pytest.raises(UsageError, match="loosens 'workspace_mode'"):
+        load_settings(environ={"HOME": str(tmp_path)}, project=tmp_path)
