@@ -15,6 +15,8 @@ _PIECE = 256 << 10
 _GREETING_S = 30.0
 _MOST_CONNECTIONS = 64
 """At once, of one box; more wait in the listening socket."""
+_MOST_HOSTS = 100
+"""Remembered for the log; what a box asks for has no end."""
 
 
 class Relay:
@@ -40,7 +42,7 @@ class Relay:
         self._room = threading.Semaphore(_MOST_CONNECTIONS)
         self._closed = False
         self.hosts: list[str] = []
-        """`name:port` of every target that was asked for."""
+        """`name:port` of the targets that were asked for, each once."""
         self.refusals: list[str] = []
         """Why targets were refused, or cut off."""
         self.failures: list[Unreachable] = []
@@ -100,14 +102,16 @@ class Relay:
                 self._open.discard(one)
 
     def _connected(self, client: socket.socket, target: Target) -> socket.socket | None:
-        self.hosts.append(f"{target.host[:255]}:{target.port}")
+        host = f"{target.host[:255]}:{target.port}"
+        if host not in self.hosts and len(self.hosts) < _MOST_HOSTS:
+            self.hosts.append(host)
         try:
             return self._gate.connect(target.host, target.port, self._domains, self._family)
         except Refused as refused:
-            self.refusals.append(str(refused))
+            self.refusals[_MOST_HOSTS:] = [str(refused)]
             client.sendall(target.refused)
         except Unreachable as failure:
-            self.failures.append(failure)
+            self.failures[_MOST_HOSTS:] = [failure]
             client.sendall(target.unreachable)
         return None
 
