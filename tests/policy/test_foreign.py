@@ -78,9 +78,10 @@ def test_no_text_makes_an_analysis_fail(code: str, language: str) -> None:
     assert [part for part in ENGINE.judge(code, language).unknown if "analysis failed" in part] == []
 
 
-def test_code_that_takes_too_long_is_said_to_be_unknown(engine: Engine) -> None:
-    verdict = engine.judge("import {a as b} from 'm';\n" * 20_000, "r", "host")
-    assert (verdict.action, verdict.unknown) == ("ask", ("line 1: r code that takes too long to parse",))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_code_that_is_too_long_is_said_to_be_unknown(language: str, engine: Engine) -> None:
+    verdict = engine.judge("x" * 1_100_000, language, "host")
+    assert (verdict.action, verdict.unknown) == ("ask", (f"line 1: {language} code of more than 1,048,576 bytes",))
 
 
 def test_a_method_or_a_word_of_the_codes_own_is_no_client(engine: Engine) -> None:
