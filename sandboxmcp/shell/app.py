@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Any, Protocol
 
 import anyio
@@ -19,6 +20,7 @@ from sandboxmcp.shell.session import Leave, Session
 from sandboxmcp.tools.sharing import shared
 
 _INTERRUPTED = 130
+_FOR_EVER_S = 365 * 86_400.0
 _DUMB = ("", "dumb", "unknown")
 
 
@@ -48,7 +50,8 @@ def run_shell(settings: Settings, kernel: str | None, language: str | None, *, a
 
 class _Shell:
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
-        self._services = Services(settings)
+        # A kernel that somebody sits at is not given up because nothing was typed for an hour.
+        self._services = Services(replace(settings, values={**settings.values, "kernel_idle_s": _FOR_EVER_S}))
         self._as_json = as_json
         self._person = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self._person and os.environ.get("TERM", "") not in _DUMB

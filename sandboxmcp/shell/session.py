@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio.to_thread
@@ -12,12 +12,14 @@ import anyio.to_thread
 from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.running import Begun
+from sandboxmcp.kernels.specs import stateful_languages
 from sandboxmcp.services import Services
 from sandboxmcp.shell.faces import Face
 from sandboxmcp.shell.follow import Follower, StreamName
 from sandboxmcp.shell.inputs import Input, parse
 from sandboxmcp.shell.screen import Left, Output
 from sandboxmcp.shell.seats import Joined, OnBegin, Own, Seat
+from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.interactive import Desk
 
@@ -110,6 +112,7 @@ class Session:
         if given.kind == "leave":
             raise Leave
         facts: dict[str, Any] = {}
+        ASK.set(self._put)
         try:
             facts = await self._do(given)
             self.code = facts.pop("code", _CODES.get(facts.get("status", "ok"), 1))
@@ -117,6 +120,12 @@ class Session:
             self.face.complain(one_line(str(error), 2_000))
             self.code = error.exit_code
         self.face.ended({**facts, "code": self.code})
+
+    async def _put(self, questions: Sequence[Question]) -> dict[str, bool]:
+        """The policy's questions, to the person; none where nobody answers."""
+        if not self.face.answers:
+            return {}
+        return {one.key: await self.face.confirm(one_line(one.text.partition("\n\n")[0], 400)) for one in questions}
 
     async def _do(self, given: Input) -> dict[str, Any]:
         if given.kind == "command":
@@ -135,7 +144,8 @@ class Session:
     async def _run_at(self, seat: Seat, code: str) -> dict[str, Any]:
         if not await seat.alive():
             if not self._known_dead:
-                wanted = await self._gone(seat, "it ended while nothing ran")
+                why = "; ".join(await self.desk.notices()) or "it ended while nothing ran"
+                wanted = await self._gone(seat, why)
                 if self.seat is not seat or (self.face.answers and not wanted):
                     return {"code": 1}
             await self._revive(seat)
@@ -273,4 +283,4 @@ class Session:
 
 def keeps_state(services: Services, language: str) -> bool:
     """Whether a language's variables live on between inputs."""
-    return language == "python" or language in services.settings["kernelspecs"]
+    return language in {*stateful_languages(), *services.settings["kernelspecs"]}

@@ -59,6 +59,10 @@ class Desk:
         facts = row(item)
         return {**facts, "kernel_ended": kernel is not None and facts["status"] != "denied" and not await self.alive(kernel)}
 
+    async def notices(self) -> list[str]:
+        """What happened to kernels since the last question, such as one that was ended."""
+        return (await self._runner()).take_notices()
+
     async def alive(self, kernel: str) -> bool:
         """Whether the kernel runs."""
         async with (await self._runner()).session() as session:

@@ -40,7 +40,7 @@ def test_wrapped_lines_take_the_rows_that_they_need() -> None:
 
 
 def test_a_line_without_end_is_cut_and_said() -> None:
-    text, left = shown(("out", b"y" * 1_000_000))
+    text, _ = shown(("out", b"y" * 1_000_000))
     assert (len(text) < 400, "more characters" in text, "⋯" in text) == (True, True, True)
 
 
