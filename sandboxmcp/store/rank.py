@@ -57,6 +57,8 @@ class Ranked:
     candidate: Candidate
     score: float
     best_line: int
+    telling: tuple[int, int] | None = None
+    """Indexes of the first and the last line in its body that hold a word of the query; None when only its title does."""
 
 
 def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int, mean_words: float, stems: Stems) -> list[Ranked]:
@@ -71,7 +73,7 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
     for scored in order[:_PROXIMITY_DEPTH]:
         scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
     near = sorted(order[:_PROXIMITY_DEPTH], key=lambda scored: -scored.score)
-    return [Ranked(s.candidate, s.score, _best_line(s.places, worth)) for s in near + order[_PROXIMITY_DEPTH:]]
+    return [Ranked(s.candidate, s.score, _best_line(s.places, worth), _telling(s.places)) for s in near + order[_PROXIMITY_DEPTH:]]
 
 
 def _idf(holding: int, passages: int) -> float:
@@ -156,6 +158,11 @@ def _nearness(places: Sequence[_Place], terms: int) -> float:
             between = max(0, other.start - one.end - 1)
             closest[pair] = max(closest.get(pair, 0.0), _WORD_LETTERS / (_WORD_LETTERS + between))
     return min(1.0, sum(closest.values()) / max(1, terms - 1))
+
+
+def _telling(places: Sequence[_Place]) -> tuple[int, int] | None:
+    lines = [place.line for place in places if place.part == _BODY]
+    return (lines[0], lines[-1]) if lines else None
 
 
 def _best_line(places: Sequence[_Place], worth: Mapping[str, float]) -> int:

@@ -11,7 +11,7 @@ from sandboxmcp.core.model import Hit, Scope
 from sandboxmcp.store.query import KIN_WEIGHT, Word, query_words
 from sandboxmcp.store.rank import Candidate, Ranked, Stems, Term, ranked
 from sandboxmcp.store.scope import Field, field_of
-from sandboxmcp.store.snippets import neighbours_joined, repeats_last
+from sandboxmcp.store.snippets import neighbours_joined, repeats_last, window
 from sandboxmcp.store.vocabulary import completions, repairs
 
 if TYPE_CHECKING:
@@ -141,8 +141,11 @@ class _Row(NamedTuple):
 
     def hit(self, one: Ranked) -> Hit:
         text, title = self.candidate.body, self.candidate.title
-        lines = (self.first_line, self.last_line)
-        return Hit(self.handle, self.label, *lines, text, one.score, title, self.created_at, bool(self.partial))
+        first, last = self.first_line, self.last_line
+        if one.telling is not None and not self.partial:
+            before, text, after = window(text, *one.telling)
+            first, last = first + before, last - after
+        return Hit(self.handle, self.label, first, last, text, one.score, title, self.created_at, bool(self.partial))
 
 
 def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:

@@ -14,6 +14,8 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 _TEMPLATE_READ = 300
 _TEMPLATE_LENGTH = 140
 JOINED_BYTES = 800
+_AROUND = 1
+"""Lines beside those that hold a word: what answers often stands next to what was asked for."""
 
 T = TypeVar("T")
 
@@ -21,6 +23,13 @@ T = TypeVar("T")
 def template_of(line: str) -> str:
     """What a line has in common with its repeats: no numbers, hashes, punctuation or case."""
     return _NOT_WORDS.sub(" ", _VARIABLE.sub("0", line[:_TEMPLATE_READ].lower())).strip()[:_TEMPLATE_LENGTH]
+
+
+def window(text: str, first: int, last: int) -> tuple[int, str, int]:
+    """The lines from index `first` to `last` with one more on either side; and how many are left out before and after them."""
+    lines = text.split("\n")
+    start, end = max(0, first - _AROUND), min(len(lines), last + 1 + _AROUND)
+    return start, "\n".join(lines[start:end]), len(lines) - end
 
 
 def repeats_last(items: Iterable[T], best_line: Callable[[T], str]) -> list[T]:

@@ -80,22 +80,37 @@ def _nothing(found: Found) -> str:
 
 
 def _fill(page: Page, hits: Sequence[Hit], query: str, seen: Seen) -> tuple[str, ...]:
+    """Hits in their order; one that does not fit is trimmed to its best lines, and smaller ones after it fill the rest."""
     cited: list[str] = []
+    left = 0
     for number, hit in enumerate(hits):
         if seen.covers(hit):
             continue
         rest = len(hits) - number - 1
-        room = page.room - (cost(_more(rest)) if rest else 0)
-        named = replace(hit, label="") if hit.handle in seen.labelled else hit
-        if _price(named) > room and not cited:
-            named = _trimmed(named, query, room)
-        if _price(named) > room:
-            page.add(_more(rest + 1))
-            break
-        page.add_all(_block(named))
-        seen.add(named)
-        cited.append(named.citation)
+        room = page.room - (cost(_more(rest + left)) if rest + left else 0)
+        shown = _fitting(replace(hit, label="") if hit.handle in seen.labelled else hit, query, room, first=not cited)
+        if shown is None:
+            left += 1
+            if room < _SMALLEST:
+                left += sum(not seen.covers(one) for one in hits[number + 1 :])
+                break
+            continue
+        page.add_all(_block(shown))
+        seen.add(shown)
+        cited.append(shown.citation)
+    if left:
+        page.add(_more(left))
     return tuple(cited)
+
+
+def _fitting(hit: Hit, query: str, room: int, *, first: bool) -> Hit | None:
+    """The hit, or what fits of it; None when that is too little. Something of the first hit is always shown."""
+    if _price(hit) <= room:
+        return hit
+    if not first and room < 2 * _SMALLEST:
+        return None
+    trimmed = _trimmed(hit, query, room)
+    return trimmed if _price(trimmed) <= room and (first or trimmed.text.strip()) else None
 
 
 def _more(number: int) -> str:
