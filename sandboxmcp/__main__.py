@@ -11,9 +11,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 is no reason to fail
-    from sandboxmcp.cli.plain import serve_plainly
+    from sandboxmcp.cli.quick import explain_quickly
 
-    code = serve_plainly(sys.argv[1:])
+    code = explain_quickly(sys.argv[1:])
+    if code is None:
+        from sandboxmcp.cli.plain import serve_plainly
+
+        code = serve_plainly(sys.argv[1:])
     if code is None:
         from sandboxmcp.cli.app import run_command_line
 

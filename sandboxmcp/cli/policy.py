@@ -13,7 +13,7 @@ from sandboxmcp.cli.commands import command
 from sandboxmcp.cli.judging import Piece, pieces_of
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Setting, Verdict
-from sandboxmcp.core.settings import Settings
+from sandboxmcp.core.settings import Settings, load_settings
 from sandboxmcp.services import Services
 
 _FAILED = 1
@@ -72,7 +72,12 @@ def _explain(
     setting: Where = "kernel",
 ) -> int:
     """Print the verdict on a piece of code, the rule that spoke, why, what to do instead, and what could not be known."""
-    verdict = Services(settings).engine.judge(code, language or "shell", _setting(setting))
+    from sandboxmcp.cli.quick import remember
+
+    engine = Services(settings).engine
+    verdict = engine.judge(code, language or "shell", _setting(setting))
+    if settings == load_settings():  # what flags changed holds for this call alone
+        remember(engine, settings)
     if as_json:
         facts = asdict(verdict)
         print(json.dumps({"verdict": facts.pop("action"), **facts}))

@@ -15,6 +15,8 @@ from typing import Any
 from sandboxmcp.core.errors import UsageError
 
 _LARGEST_FILE = 1 << 20
+PROJECT_FILES = ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml")
+"""Where a project's settings lie, the later winning."""
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -229,7 +231,7 @@ def load_settings(
     project = _working_folder() if project is None else project
     values: dict[str, Any] = {key.name: key.default for key in KEYS}
     _merge_file(values, _user_file(environ), trusted=True)
-    for name in ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml"):
+    for name in PROJECT_FILES:
         _merge_file(values, project / name, trusted=False)
     for key in KEYS:
         text = environ.get(key.variable, "")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.core.settings import Settings, config_folder
+from sandboxmcp.core.settings import PROJECT_FILES, Settings, config_folder
 from sandboxmcp.policy.claude import claude_files, claude_packs
 from sandboxmcp.policy.engine import load_engine, project_packs
 from sandboxmcp.policy.judge import Engine
@@ -42,6 +42,16 @@ def engine_of(settings: Settings, environ: Mapping[str, str] | None = None) -> E
         imported=imported,
         places=Places(os.path.abspath(workspace), os.path.abspath(home)),
     )
+
+
+def files_of(engine: Engine, settings: Settings, environ: Mapping[str, str] | None = None) -> list[str]:
+    """Every file and folder that an engine of these settings depends on, whether it is there or not."""
+    environ = os.environ if environ is None else environ
+    home, workspace = Path(environ.get("HOME") or os.path.expanduser("~")), settings.workspace
+    settings_files = [config_folder(environ) / "sandboxmcp.toml", *(Path.cwd() / name for name in PROJECT_FILES)]
+    folders = [user_folder(environ), workspace / PROJECT_FOLDER, data_folder("policies"), Path(__file__).parent]
+    packs = [pack.file for pack in engine.packs]
+    return [str(file) for file in (*settings_files, *folders, *claude_files(home, workspace), *packs)]
 
 
 def redactor_of(settings: Settings, environ: Mapping[str, str] | None = None) -> Redactor:
