@@ -8,7 +8,8 @@ Differences from `python -m ipykernel`, each with its reason:
 - A kernel that runs one script finishes as an interpreter would before it answers: it waits for threads, runs atexit functions
   and closes files. Nobody else will: it is killed right after its answer.
 
-Modes: `script` (as above), `session` (the same streams, many cells), `notebook` (ipykernel's own messages, for Jupyter's clients).
+Modes: `script` (as above), `session` (the same streams, many cells), `notebook` (ipykernel's own messages, for Jupyter's clients),
+`wrapper` (the same for other languages: wrapper.py).
 """
 
 import asyncio
@@ -36,6 +37,7 @@ from ipykernel.shellchannel import ShellChannelThread
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
 from traitlets import Type
 from traitlets.config import Config
+from wrapper import WrapperKernel
 
 SCRIPT_NAME = "<script>"
 _MACHINERY = tuple(os.path.dirname(file) for file in (IPython.__file__, ipykernel.__file__, __file__))
@@ -126,7 +128,7 @@ class ScriptKernel(SessionKernel):
         return reply
 
 
-KERNELS = {"script": ScriptKernel, "session": SessionKernel, "notebook": IPythonKernel}
+KERNELS = {"script": ScriptKernel, "session": SessionKernel, "notebook": IPythonKernel, "wrapper": WrapperKernel}
 
 
 class App(IPKernelApp):
@@ -175,8 +177,13 @@ class App(IPKernelApp):
         self._ports = {}
 
 
-def serve(sockets, out, err, key, mode):
-    """Be a kernel on the listening `sockets` (channel → descriptor), its output going to `out` and `err`."""
+def serve(sockets, out, err, key, mode, language=None):
+    """Be a kernel on the listening `sockets` (channel → descriptor), its output going to `out` and `err`.
+
+    `language`, for the wrapper: {"info": as in a kernel_info_reply, "table": see commands.py}.
+    """
+    if language is not None:
+        WrapperKernel.table, WrapperKernel.language_info = language["table"], language["info"]
     App.sockets = sockets
     # Until the kernel serves, its complaints go where the launcher's go; from then on they are the script's.
     replace_streams()
@@ -188,7 +195,7 @@ def serve(sockets, out, err, key, mode):
         os.environ.pop(name, None)
     if mode == "script":
         become_plain(app.shell)
-    if mode != "notebook":
+    if mode in ("script", "session"):
         # The first run of a cell imports and builds what the later ones only use; its output goes nowhere yet.
         app.shell.run_cell("0", silent=False)
         app.shell.compile.get_code_name = lambda *_: SCRIPT_NAME
@@ -210,7 +217,7 @@ def configuration(key, mode):
     settings.IPCompleter.use_jedi = False
     settings.IPKernelApp.log_level = 50
     settings.IPKernelApp.kernel_class = KERNELS[mode]
-    if mode != "notebook":
+    if mode in ("script", "session"):
         settings.IPKernelApp.outstream_class = None
     settings.Session.key = key.encode()
     return settings

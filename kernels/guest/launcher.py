@@ -5,7 +5,8 @@
 
 Orders arrive as one JSON document a message, with descriptors beside it; the launcher takes no other input:
 
-    {"op": "kernel", "id": n, "key": text, "mode": text}         + shell, iopub, stdin, control (listening), stdout, stderr
+    {"op": "kernel", "id": n, "key": text, "mode": text, "language": {} or null}
+                                                                 + shell, iopub, stdin, control (listening), stdout, stderr
     {"op": "foreign", "id": n, "key": text, "argv": [text]}       + the same: any other Jupyter kernel, {connection_file} in argv
     {"op": "script", "id": n, "table": {}, "folder": text, "cwd": text}   + script file, stdout, stderr: see commands.py
     {"op": "copy", "id": n, "folder": text, "name": text}        + a pipe, stdout, stderr: what comes through it into a new file
@@ -175,7 +176,8 @@ def become_kernel(order, fds):
     """Run an IPython kernel until it is told to shut down or killed."""
     import kernel
 
-    kernel.serve(dict(zip(("shell", "iopub", "stdin", "control"), fds, strict=False)), fds[4], fds[5], order["key"], order["mode"])
+    sockets = dict(zip(("shell", "iopub", "stdin", "control"), fds, strict=False))
+    kernel.serve(sockets, fds[4], fds[5], order["key"], order["mode"], order["language"])
 
 
 def become_foreign_kernel(order, fds):

@@ -3,6 +3,7 @@
 kernels/<language>/script.toml holds one table, and `[[alternative]]` tables whose keys come before those of the language:
 
     install      what to install when no alternative is there
+    extension    of its files' names
     program      the program that is looked for on the sandbox's PATH: all its occurrences, in order
     check        commands run inside the sandbox, `{program}` in their words: all must end with 0
                  [[check]] argv, and install: what is missing when this one fails and those before it do not
@@ -51,7 +52,14 @@ class ScriptLanguage:
 
     name: str
     install: str
+    extension: str
+    """Of its files' names, with the dot."""
     alternatives: tuple[Alternative, ...]
+
+    @property
+    def info(self) -> dict[str, str]:
+        """`language_info` of a kernel_info_reply."""
+        return {"name": self.name, "mimetype": "text/plain", "file_extension": self.extension, "version": ""}
 
 
 def filled(alternative: Alternative, program: str, file: str | None = None) -> dict[str, Any]:
@@ -81,7 +89,7 @@ def script_languages(folder: Path | None = None) -> dict[str, ScriptLanguage]:
 
 def _language(name: str, table: Mapping[str, Any]) -> ScriptLanguage:
     alternatives = [_alternative({**table, **own}) for own in table.get("alternative", [table])]
-    return ScriptLanguage(name, table["install"], tuple(alternatives))
+    return ScriptLanguage(name, table["install"], table["extension"], tuple(alternatives))
 
 
 def _alternative(table: Mapping[str, Any]) -> Alternative:

@@ -131,9 +131,14 @@ class Launcher:
     def process(self) -> SandboxProcess:
         return self._process
 
-    async def fork_kernel(self, sockets: Sequence[int], streams: tuple[int, int], key: str, mode: str) -> Item:
-        """A kernel on four listening sockets (shell, iopub, stdin, control) whose stdout and stderr are `streams`."""
-        return await self._fork({"op": "kernel", "key": key, "mode": mode}, [*sockets, *streams])
+    async def fork_kernel(
+        self, sockets: Sequence[int], streams: tuple[int, int], key: str, mode: str, language: Mapping[str, Any] | None = None
+    ) -> Item:
+        """A kernel on four listening sockets (shell, iopub, stdin, control) whose stdout and stderr are `streams`.
+
+        `language`: what the wrapper kernel runs (kernels/guest/wrapper.py).
+        """
+        return await self._fork({"op": "kernel", "key": key, "mode": mode, "language": language}, [*sockets, *streams])
 
     async def fork_foreign(self, argv: Sequence[str], sockets: Sequence[int], streams: tuple[int, int], key: str) -> Item:
         """Any other Jupyter kernel; `{connection_file}` in `argv` becomes its connection file inside."""

@@ -12,16 +12,27 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 
 from sandboxmcp.core.errors import KernelError
-from sandboxmcp.core.settings import load_settings
+from sandboxmcp.core.settings import Settings, load_settings
 from sandboxmcp.kernels.connection import KernelSockets, SocketFolder
+from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
+from sandboxmcp.kernels.runtimes import Runtimes
 from sandboxmcp.kernels.specs import FORKED
+
+
+def _settings(folder: Any) -> Settings:
+    """Those in force; a client such as JupyterLab says where its notebook lies, which is the workspace unless one is set."""
+    settings = load_settings()
+    if settings["workspace"] is not None or not isinstance(folder, str) or not os.path.isdir(folder):
+        return settings
+    return load_settings({"workspace": folder}, project=Path(folder))
 
 
 class BwrapProvisioner(KernelProvisionerBase):
@@ -31,6 +42,8 @@ class BwrapProvisioner(KernelProvisionerBase):
     _own_launcher = False
     _folder: SocketFolder | None = None
     _sockets: KernelSockets | None = None
+    _language: dict[str, Any] | None = None
+    """For a wrapper kernel: what runs its cells."""
     item: Item | None = None
 
     @property
@@ -74,16 +87,32 @@ class BwrapProvisioner(KernelProvisionerBase):
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         self._launcher = getattr(self.parent, "launcher", None) or self._launcher
         if self._launcher is None or not self._launcher.alive:
-            self._launcher, self._own_launcher = await Launcher.start(load_settings()), True
+            self._launcher, self._own_launcher = await Launcher.start(_settings(kwargs.get("cwd"))), True
         if self._sockets is not None:
             self._sockets.remove()
         folder = getattr(self.parent, "socket_folder", None)
         if folder is None:
             folder = self._folder = self._folder or SocketFolder()
-        self._sockets = KernelSockets(folder)
+        self._sockets = KernelSockets(folder, self._sockets)
         self.connection_info = cast(KernelConnectionInfo, self._sockets.info)
         kwargs.pop("env", None)  # nothing of the host's environment goes in
-        return {**kwargs, "cmd": self._command()}
+        try:
+            self._language = await self._wrapped(self._launcher, folder)
+            return {**kwargs, "cmd": self._command()}
+        except BaseException:
+            await self.cleanup()
+            raise
+
+    async def _wrapped(self, launcher: Launcher, folder: SocketFolder) -> dict[str, Any] | None:
+        """The language of a wrapper kernel, which its argv names, with what runs it here; None for any other kernel."""
+        argv = self.kernel_spec.argv
+        if argv[:1] != [FORKED] or argv[1:] == ["{connection_file}"]:
+            return None
+        language = script_languages().get(argv[1])
+        if language is None:
+            raise KernelError(f"the kernelspec {self.kernel_spec.display_name!r} names no language", "Mend its kernel.json.")
+        runtime = await Runtimes(launcher, folder.path).find(language)
+        return {"table": runtime.table(), "info": language.info}
 
     def _command(self) -> list[str]:
         """The kernelspec's own argv, or nothing for the kernels that the launcher forks itself."""
@@ -106,7 +135,8 @@ class BwrapProvisioner(KernelProvisionerBase):
             if cmd:
                 self.item = await self._launcher.fork_foreign(cmd, sockets.descriptors, given, sockets.key)
             else:
-                self.item = await self._launcher.fork_kernel(sockets.descriptors, given, sockets.key, mode)
+                mode = mode if self._language is None else "wrapper"
+                self.item = await self._launcher.fork_kernel(sockets.descriptors, given, sockets.key, mode, self._language)
         finally:
             if null is not None:
                 os.close(null)
