@@ -16,7 +16,7 @@ Status = Literal["ok", "failed", "timeout", "cancelled", "killed", "denied", "sk
 """How an item ended. `failed`: by its own exit code; `killed`: by a limit, a signal or a sibling."""
 
 ContentKind = Literal["code", "prose", "log", "data"]
-Origin = Literal["execute", "batch", "file", "text", "artifact"]
+Origin = Literal["execute", "batch", "file", "text", "artifact", "page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,12 @@ class NewSource:
     kind: ContentKind | None = None
     """None: recognised from the content."""
     path: str | None = None
-    """Absolute path of the file it came from, for `file` sources."""
+    """Where it came from: the absolute path of a `file`, the URL of a `page`."""
     mime: str = "text/plain"
     total_bytes: int | None = None
     """What the script wrote, when more than was kept."""
+    stamp: str = ""
+    """What tells that a file changed without reading it: its time and size when it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ class Source:
     mime: str = "text/plain"
     unchanged: bool = False
     """True when storing found the same content already indexed under this label and path."""
+    gone: bool = False
+    """True when the file that it came from is no longer there."""
 
 
 @dataclass(frozen=True, slots=True)

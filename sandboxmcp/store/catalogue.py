@@ -7,7 +7,8 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import ContentKind, NewSource, Scope, Source
@@ -26,7 +27,7 @@ _HANDLE_LENGTH = 6
 _NEAR_HANDLES = 3
 _FIELDS = (
     "handle, label, origin, kind, project, session, batch, bytes, total_bytes, lines, chunks, indexed_bytes, created_at, hits, path"
-    ", mime"
+    ", mime, gone"
 )
 
 
@@ -58,6 +59,7 @@ def insert(
         "first_passage": 0,
         "last_passage": -1,
         "terms": "[]",
+        "stamp": new.stamp,
     }
     cursor = connection.execute(
         f"INSERT INTO sources({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})",  # noqa: S608 (names are ours)
@@ -94,7 +96,42 @@ def get(connection: Connection, handle: str, project: str | None) -> Source:
     ).fetchone()
     if row is None:
         raise UsageError(f"There is no source {handle[:40]!r}", _near(connection, handle, project))
-    return Source(*row)
+    return _source(row)
+
+
+def _source(row: Sequence[Any]) -> Source:
+    return replace(Source(*row[:-1]), gone=bool(row[-1]))
+
+
+class StoredFile(NamedTuple):
+    """A file that was stored: where it was, and its time and size when it was read."""
+
+    handle: str
+    label: str
+    path: str
+    stamp: str
+    gone: int
+
+
+def files(connection: Connection, scope: Scope, limit: int) -> list[StoredFile]:
+    """The files in scope, those that were read last first."""
+    where, values = conditions(scope)
+    rows = connection.execute(
+        f"SELECT handle, label, path, stamp, gone FROM sources WHERE origin = 'file' AND path IS NOT NULL AND {where}"  # noqa: S608
+        " ORDER BY id DESC LIMIT ?",
+        (*values, limit),
+    )
+    return [StoredFile(*row) for row in rows]
+
+
+def expired(connection: Connection, origins: Sequence[str], before: float, limit: int) -> list[str]:
+    """Handles of sources of these origins that are older than a time, the oldest first."""
+    rows = connection.execute(
+        "SELECT handle FROM sources WHERE origin IN (SELECT value FROM json_each(?)) AND created_at < ?"
+        " AND replaced_by IS NULL ORDER BY created_at LIMIT ?",
+        (json.dumps(list(origins)), before, limit),
+    )
+    return [handle for (handle,) in rows]
 
 
 def digest_of(connection: Connection, handle: str) -> str:
@@ -109,7 +146,7 @@ def listed(connection: Connection, scope: Scope, limit: int, offset: int) -> lis
         f"SELECT {_FIELDS} FROM sources WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?",  # noqa: S608
         (*values, limit, offset),
     )
-    return [Source(*row) for row in rows]
+    return [_source(row) for row in rows]
 
 
 def same(connection: Connection, new: NewSource, label: str, digest: str) -> tuple[int, str] | None:
@@ -123,13 +160,13 @@ def same(connection: Connection, new: NewSource, label: str, digest: str) -> tup
 
 
 def replaced_by(connection: Connection, new: NewSource, label: str, source: int) -> list[int]:
-    """Ids of the older sources that a file's new content replaces: the same path and label in the same project. Marks them."""
+    """Ids of the older sources that new content of a file or page replaces: same place and label in the project. Marks them."""
     ids = [
         id_
         for (id_,) in connection.execute(
-            "SELECT id FROM sources WHERE project = ? AND origin = 'file' AND label = ? AND path IS ? AND id <> ?"
+            "SELECT id FROM sources WHERE project = ? AND origin = ? AND label = ? AND path IS ? AND id <> ?"
             " AND replaced_by IS NULL",
-            (new.project, label, new.path, source),
+            (new.project, new.origin, label, new.path, source),
         )
     ]
     connection.executemany("UPDATE sources SET replaced_by = ?1 WHERE id = ?2 OR replaced_by = ?2", ((source, id_) for id_ in ids))

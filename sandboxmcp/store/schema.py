@@ -4,6 +4,8 @@
     words                                      every word of every source with the number of sources that have it; words_fts
                                                finds them by trigram
     usage                                      what each tool captured and returned
+    pages                                      what was fetched under which label, when, and how to ask whether it changed
+    previews                                   what a deletion would take, for a minute, under a token
 
 The ids of a source's passages are consecutive, since a source is written in one transaction: a scope is a few id ranges.
 """
@@ -55,6 +57,16 @@ _PASSAGE = {
     "body": str,
     "pieces": str,
 }
+_PAGE = {
+    "project": str,
+    "label": str,
+    "url": str,
+    "handle": str,
+    "fetched_at": float,
+    "etag": str,
+    "modified": str,
+}
+_PREVIEW = {"token": str, "project": str, "expires_at": float, "handles": str}
 _USAGE = {"tool": str, "calls": int, "bytes_captured": int, "bytes_returned": int}
 
 
@@ -86,4 +98,14 @@ _FULL_TEXT = (
     "CREATE VIRTUAL TABLE words_fts USING fts5(word, content='words', content_rowid='id', tokenize='trigram', detail=none)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_first,)
+
+def _second(database: Database) -> None:
+    """Files that change and vanish, pages that were fetched, deletions that were previewed."""
+    sources = database.table("sources")
+    sources.add_column("stamp", str, not_null_default="")
+    sources.add_column("gone", int, not_null_default=0)
+    database.table("pages").create(_PAGE, pk=("project", "label", "url"), not_null=set(_PAGE))
+    database.table("previews").create(_PREVIEW, pk="token", not_null=set(_PREVIEW))
+
+
+MIGRATIONS: tuple[Migration, ...] = (_first, _second)

@@ -25,6 +25,7 @@ from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, unindex
 from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
 from sandboxmcp.store.markup import spell_html, spell_json
+from sandboxmcp.store.pages import Pages, Previews
 from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
@@ -91,9 +92,9 @@ class Store:
     def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False) -> Source:
         """Captures and indexes a text; returns when both are durable.
 
-        A file (`origin="file"`) or a given text (`"text"`) whose content is stored already under this label and path comes back
-        `unchanged`, with its handle. A file that changed gets a new handle; its old source leaves search and lists, but can still
-        be read by handle, so that earlier citations stay true. Every other capture is a new source, whatever its label.
+        A file, a page or a given text (by its origin) whose content is stored already under this label and path comes back
+        `unchanged`, with its handle. A file or page that changed gets a new handle; its old source leaves search and lists, but
+        can still be read by handle, so that earlier citations stay true. Every other capture is a new source, whatever its label.
 
         `content` as a path is read by streaming; `consume` deletes the file afterwards.
 
@@ -104,7 +105,7 @@ class Store:
         given = Content(content, None if _is_picture(new.mime) else self._mask)
         label = clean_label(new.label) or new.origin
         new = _storable(new)
-        if new.origin in ("file", "text") and (known := self._known(new, label, given.digest())) is not None:
+        if new.origin in ("file", "text", "page") and (known := self._known(new, label, given.digest())) is not None:
             given.finish(consume)
             return known
         draft = self._captures.write(given.pieces())
@@ -190,6 +191,31 @@ class Store:
         with self._open(handle) as capture:
             yield from capture.read()
 
+    def files(self, scope: Scope, limit: int) -> list[catalogue.StoredFile]:
+        """The files in scope, those that were read last first."""
+        with self._database.reading() as connection:
+            return catalogue.files(connection, scope, limit)
+
+    def mark_gone(self, handles: Iterable[str], gone: bool) -> None:
+        """Says of files that they are no longer there, or that they are again."""
+        with self._database.writing() as connection:
+            connection.executemany("UPDATE sources SET gone = ? WHERE handle = ?", [(gone, handle) for handle in handles])
+
+    @property
+    def pages(self) -> Pages:
+        """What was fetched, and when."""
+        return Pages(self._database)
+
+    @property
+    def previews(self) -> Previews:
+        """Deletions that wait to be confirmed."""
+        return Previews(self._database)
+
+    def expired(self, origins: Iterable[str], before: float, limit: int = 200) -> list[str]:
+        """Handles of sources of these origins that were stored before a time (seconds since the epoch), the oldest first."""
+        with self._database.reading() as connection:
+            return catalogue.expired(connection, list(origins), before, limit)
+
     def forget(self, handles: Iterable[str], *, project: str | None = None) -> int:
         """Deletes sources with their captures and with the older versions of a file; returns how many of the given ones.
 
@@ -229,7 +255,10 @@ class Store:
             return None
         with self._database.writing() as connection:
             # The session that asked last finds it in its own scope.
-            connection.execute("UPDATE sources SET session = ?, batch = ? WHERE id = ?", (new.session, new.batch, found[0]))
+            connection.execute(
+                "UPDATE sources SET session = ?, batch = ?, stamp = ?, gone = 0 WHERE id = ?",
+                (new.session, new.batch, new.stamp, found[0]),
+            )
             return replace(catalogue.get(connection, found[1], None), unchanged=True)
 
     def _insert(self, connection: Connection, new: NewSource, label: str, draft: Draft, capture: Capture) -> str:
@@ -238,7 +267,7 @@ class Store:
         form = recognise_form(sample, kind)
         parts = self._indexed_parts(capture)
         source, handle = catalogue.insert(connection, new, label, kind, draft, sum(stop - start for start, stop in parts))
-        if new.origin == "file":
+        if new.origin in ("file", "page"):
             for older in catalogue.replaced_by(connection, new, label, source):
                 unindex(connection, older)
                 catalogue.record(connection, older, NOTHING_INDEXED)

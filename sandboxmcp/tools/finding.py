@@ -25,7 +25,11 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
     source_of = cache(services.store.get)
     hits = services.store.search(query, scope, sort=sort)
     best = [_widened(services, hit, source_of(hit.handle)) for hit in hits[:_WIDENED]]
-    return Found(query, (*best, *hits[_WIDENED:]))
+    return Found(query, tuple(_marked(hit, source_of(hit.handle)) for hit in (*best, *hits[_WIDENED:])))
+
+
+def _marked(hit: Hit, source: Source) -> Hit:
+    return replace(hit, label=f"{hit.label} (its file is gone)") if source.gone else hit
 
 
 def _widened(services: Services, hit: Hit, source: Source) -> Hit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -113,12 +114,26 @@ def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bo
         with readable.open("rb") as stream:
             if b"\0" in stream.read(_SAMPLE):
                 return False
-        new = NewSource(label, "file", services.project, services.session, path=str(file))
+        new = NewSource(label, "file", services.project, services.session, path=str(file), stamp=stamp_of(readable.stat()))
         try:
             tally.sources.append(services.store.add(new, readable))
         except OSError as error:
             raise StoreError(f"{file} could not be read to its end: {error.strerror}") from None
     return True
+
+
+def index_again(services: Services, path: str, label: str) -> None:
+    """Read a file that was stored before and has changed since.
+
+    Raises:
+        UsageError: it can no longer be read, or lies outside the roots by now. StoreError.
+    """
+    _index_file(services, Path(path), label, _Tally())
+
+
+def stamp_of(status: os.stat_result) -> str:
+    """What differs when a file was changed: its time in nanoseconds, its size, and which file it is."""
+    return f"{status.st_mtime_ns}:{status.st_size}:{status.st_ino}"
 
 
 def _relative(file: Path, base: Path) -> str:

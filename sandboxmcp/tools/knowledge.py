@@ -16,6 +16,7 @@ from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.items import Found
 from sandboxmcp.tools.passages import Section, Seen, section, wanted
 from sandboxmcp.tools.receipt import counted
+from sandboxmcp.tools.refreshing import refresh
 
 _LISTED = 1_000
 """Sources that a list looks at; more are counted."""
@@ -42,6 +43,7 @@ def search(
     if not asked:
         raise UsageError("queries is empty", "Give at least one with a word in it.")
     where = _scope(services, scope, source, kind)
+    refresh(services, Scope(where.project, source=where.source))
     order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
     found = [find(services, query, where, order) for query in asked]
     sections = _share(found, limit, budget_tokens)
@@ -97,6 +99,7 @@ def sources(
 
 
 def _listed(services: Services, source: str | None) -> list[Source]:
+    refresh(services, Scope(services.project, source=source or None))
     return services.store.sources(Scope(services.project, source=source or None), limit=_LISTED)
 
 
@@ -133,7 +136,7 @@ def _ambiguous(found: Sequence[Source], source: str, budget_tokens: int) -> Answ
 def _row(one: Source) -> str:
     label = one_line(one.label, 80)
     counts = f"{one.bytes} B, {counted(one.lines, 'line')}, {_age(one.created_at)}, {counted(one.hits, 'hit')}"
-    return f"{one.handle} {label}: {one.kind}, {counts}"
+    return f"{one.handle} {label}: {one.kind}, {counts}" + ", its file is gone" * one.gone
 
 
 def _age(created_at: float) -> str:

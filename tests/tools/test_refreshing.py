@@ -1,0 +1,44 @@
+"""Files that change, vanish and come back after they were indexed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sandboxmcp.services import Services
+from sandboxmcp.tools.indexing import index
+from sandboxmcp.tools.knowledge import search, sources
+from sandboxmcp.tools.reading import read
+
+
+def asked(services: Services, query: str) -> str:
+    return search(services, [query], budget_tokens=500).text
+
+
+def test_a_changed_file_is_read_again_at_the_next_search(services: Services) -> None:
+    file = Path(services.project) / "notes.txt"
+    file.write_text("the zebra runs\n")
+    old = index(services, path="notes.txt", budget_tokens=200).structured["handle"]
+    file.write_text("the giraffe sleeps\n")
+    assert ("| the giraffe sleeps" in asked(services, "giraffe"), asked(services, "zebra")) == (True, 'No results for "zebra"')
+    assert "| the zebra runs" in read(services, handle=old, budget_tokens=200).text
+
+
+def test_a_file_that_is_gone_is_marked_until_it_comes_back(services: Services) -> None:
+    file = Path(services.project) / "notes.txt"
+    file.write_text("the zebra runs\n")
+    index(services, path="notes.txt", budget_tokens=200)
+    file.rename(file.with_suffix(".away"))
+    assert "file:notes.txt (its file is gone)\n| the zebra" in asked(services, "zebra")
+    assert sources(services, budget_tokens=200).text.endswith("its file is gone")
+    file.with_suffix(".away").rename(file)
+    assert "gone" not in asked(services, "zebra")
+
+
+def test_a_file_that_became_a_link_out_of_the_project_is_not_followed(services: Services, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("the password is zebra\n")
+    file = Path(services.project) / "notes.txt"
+    file.write_text("nothing here\n")
+    index(services, path="notes.txt", budget_tokens=200)
+    file.unlink()
+    file.symlink_to(tmp_path / "secret.txt")
+    assert asked(services, "password zebra").startswith("No results")
