@@ -106,7 +106,7 @@ class _Shell:
     def _greet(self) -> None:
         if self._person:
             folder = self._services.settings.workspace
-            self._session.face.note(f"no network; writes in {folder} only. :help lists the commands, Ctrl-D leaves.")
+            self._session.face.note(f"sandboxed; writes in {folder} only. :help lists the commands, Ctrl-D leaves.")
 
     async def _talk(self, inputs: Inputs) -> None:
         while True:
