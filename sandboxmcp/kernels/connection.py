@@ -36,8 +36,8 @@ class KernelSockets:
 
     def __init__(self, folder: SocketFolder, again: KernelSockets | None = None) -> None:
         """`again`: the removed ones of the same kernel before a restart; clients go on with their addresses and key."""
-        self.base = str(folder.path / secrets.token_hex(4)) if again is None else again.base
-        self.key = secrets.token_hex(32) if again is None else again.key
+        self.base: str = str(folder.path / secrets.token_hex(4)) if again is None else again.base
+        self.key: str = secrets.token_hex(32) if again is None else again.key
         """Signs messages; it is known inside the kernel too, so it keeps strangers out, not the kernel's own code."""
         self._sockets: list[socket.socket] = []
         for port in range(1, len(CHANNELS) + 1):

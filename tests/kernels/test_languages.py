@@ -124,7 +124,7 @@ BINDINGS = {
     "php": "<?php declare(strict_types=1); echo $FILE_PATH, ' ', strlen($FILE_CONTENT), PHP_EOL;",
     "r": "cat(FILE_PATH, nchar(FILE_CONTENT)); cat('\\n')",
     "go": 'import "fmt"\nfunc main() { fmt.Println(FILE_PATH, len(FILE_CONTENT)) }',
-    "rust": '#![allow(unused)]\nfn main() { println!("{} {}", *FILE_PATH, FILE_CONTENT.len()) }',
+    "rust": '#![allow(unused)]\nfn main() { println!("{} {}", FILE_PATH, FILE_CONTENT.len()) }',
     "elixir": 'IO.puts("#{file_path} #{byte_size(file_content)}")',
 }
 
