@@ -31,6 +31,7 @@ class Engine:
         self.places = places
         self.knowledge = _knowledge(self.packs)
         self._ask_is_deny = any(pack.ask_is_deny for pack in self.packs)
+        self._owners = {id(rule): pack.name for pack in self.packs for rule in pack.rules}
         self._rules = _index((pack, rule) for pack in self.packs for rule in pack.rules)
         self._abilities = _index((pack, rule) for pack in self.packs for rule in pack.capabilities)
 
@@ -89,7 +90,7 @@ class Engine:
         if verdict.action != example.verdict:
             by = f" by {verdict.rule}" if verdict.rule else ""
             return f"the example is {verdict.action}{by}, not {example.verdict}"
-        if example.verdict == "allow":
+        if example.verdict == "allow" or (verdict.rule == rule.id and verdict.pack == self._owners.get(id(rule))):
             return ""
         facts = self._facts(example.code, example.language)
         own = any(match and found is rule for _, _, found, match in self._matches(facts, example.setting))

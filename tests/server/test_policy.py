@@ -1,0 +1,84 @@
+"""The policy as a client of the real server meets it: what is broken stops everything, what is secret is masked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from sandboxmcp.core.settings import load_settings
+from sandboxmcp.server.app import make_server
+from sandboxmcp.services import Services
+
+pytestmark = pytest.mark.anyio
+RULE = """[pack]
+name = "own"
+[[rule]]
+id = "no-make"
+language = "shell"
+command = "make"
+verdict = "deny"
+because = "Not here."
+instead = "Use ninja."
+[[rule.example]]
+code = "make all"
+verdict = "deny"
+"""
+BROKEN = {
+    "broken-pack": (".sandboxmcp/policies/own.toml", RULE.replace("because", "becuase"), "own.toml:8: unknown key 'becuase'"),
+    "contradicting-example": (
+        ".sandboxmcp/policies/own.toml",
+        RULE.replace('verdict = "deny"\nbecause', 'verdict = "ask"\nbecause'),
+        "own.toml:10: rule 'no-make': the example is ask by no-make, not deny",
+    ),
+    "loosening": (
+        ".sandboxmcp/policies/own.toml",
+        RULE.replace('verdict = "deny"', 'verdict = "allow"'),
+        "the project's rule 'no-make' allows",
+    ),
+    "unreadable-settings": (".claude/settings.json", '{"permissions": [', "Claude Code's settings are not JSON"),
+}
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+
+async def run(folder: Path, era: str, *calls: tuple[str, dict[str, Any]]) -> list[tuple[bool, str]]:
+    """For each call whether it is an error, and its text."""
+    services = Services(load_settings({"data_dir": str(folder / "data"), "workspace": str(folder)}, environ={}, project=folder))
+    try:
+        async with Client(make_server(services), mode=era) as client:
+            results = [await client.call_tool(name, arguments) for name, arguments in calls]
+    finally:
+        await services.close()
+    return [(result.is_error, result.content[0].text) for result in results]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.mark.parametrize(("file", "text", "what"), BROKEN.values(), ids=BROKEN)
+async def test_what_is_broken_stops_everything_and_is_named(file: str, text: str, what: str, tmp_path: Path, era: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    [(is_error, said)] = await run(tmp_path, era, ("ctx_execute", {"language": "shell", "code": "touch made"}))
+    assert (is_error, what in " ".join(said.split()), (tmp_path / "made").exists()) == (True, True, False)
+
+
+async def test_a_credential_is_neither_returned_nor_found(tmp_path: Path, era: str) -> None:
+    code = f"print('token', {TOKEN[:10]!r} + {TOKEN[10:]!r})"
+    (_, said), (_, found) = await run(
+        tmp_path, era, ("ctx_execute", {"code": code}), ("ctx_search", {"queries": [TOKEN[4:], "token"]})
+    )
+    assert (TOKEN in said, "[redacted:github-token]" in said, TOKEN in found) == (False, True, False)
+    kept = [file.read_bytes() for file in (tmp_path / "data").rglob("*") if file.is_file() and file.name != "policy.log"]
+    assert [file for file in kept if TOKEN.encode() in file] == []
+
+
+async def test_what_a_project_denies_is_denied_by_its_own_rule(tmp_path: Path, era: str) -> None:
+    (tmp_path / ".sandboxmcp/policies").mkdir(parents=True)
+    (tmp_path / ".sandboxmcp/policies/own.toml").write_text(RULE)
+    [(is_error, said)] = await run(tmp_path, era, ("ctx_execute", {"language": "shell", "code": "make all"}))
+    assert (is_error, "rule no-make" in said) == (True, True)
