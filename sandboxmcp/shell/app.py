@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import anyio
 
+from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
 from sandboxmcp.shell.faces import Face, JsonFace, PipeFace, TerminalFace
@@ -41,11 +42,19 @@ def run_shell(settings: Settings, kernel: str | None, language: str | None, *, a
 
     Raises:
         UsageError: the name or the language cannot be used. SandboxUnavailable: nothing can run here.
+        SandboxmcpError: the output cannot be written.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    return anyio.run(_Shell(settings, as_json=as_json).run, kernel, language)
+    try:
+        return anyio.run(_Shell(settings, as_json=as_json).run, kernel, language)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is buffered cannot be written either, and the interpreter would try at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SandboxmcpError(f"the output cannot be written: {error.strerror}", "Make room, or write it elsewhere.") from None
 
 
 class _Shell:

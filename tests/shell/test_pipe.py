@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,23 @@ def test_a_shell_under_a_pipe_answers_line_by_line(talk: Callable[..., Any]) -> 
     one = talk()
     assert [one.ask("print(1)"), one.ask("2"), one.ask("3")] == ["1", "2", "3"]
     assert one.close() == 0
+
+
+def test_an_output_that_cannot_be_written_is_one_line_of_error(sandbox: None, place: Any) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            place.command(),
+            input="print(1)\n",
+            env=place.environment,
+            cwd=place.project,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "sandboxmcp: the output cannot be written: No space left on device. Make room, or write it elsewhere.\n",
+    )
 
 
 def test_what_is_run_is_stored_as_an_agent_s_calls_are(pipe: Pipe) -> None:
