@@ -42,19 +42,32 @@ ASK: ContextVar[Ask] = ContextVar("ASK", default=nobody)
 """Who can be asked during this call: the server sets it for each request, as only it knows the client."""
 
 
+async def ask_first(verdicts: Sequence[Verdict], scripts: Sequence[Script]) -> None:
+    """Put the questions now, for what goes on after this call has ended: whoever asks later gets these answers."""
+    questions = tuple(dict.fromkeys(_questions(verdicts, scripts).values()))
+    answers = await ASK.get()(questions) if questions else {}
+
+    async def answered(again: Sequence[Question]) -> Mapping[str, bool]:
+        return answers
+
+    ASK.set(answered)
+
+
 async def settled(verdicts: Sequence[Verdict], scripts: Sequence[Script]) -> list[Verdict]:
     """The verdicts with every `ask` decided: allow if the user says so, else a deny that says how it could be allowed."""
-    questions = {
-        at: _question(verdict, script)
-        for at, (verdict, script) in enumerate(zip(verdicts, scripts, strict=True))
-        if verdict.action == "ask"
-    }
+    questions = _questions(verdicts, scripts)
     if not questions:
         return list(verdicts)
     answers = await ASK.get()(tuple(dict.fromkeys(questions.values())))
     return [
         _decided(verdict, answers.get(questions[at].key)) if at in questions else verdict for at, verdict in enumerate(verdicts)
     ]
+
+
+def _questions(verdicts: Sequence[Verdict], scripts: Sequence[Script]) -> dict[int, Question]:
+    """By the place of the script."""
+    pairs = enumerate(zip(verdicts, scripts, strict=True))
+    return {at: _question(verdict, script) for at, (verdict, script) in pairs if verdict.action == "ask"}
 
 
 def _question(verdict: Verdict, script: Script) -> Question:

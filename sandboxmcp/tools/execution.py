@@ -26,7 +26,7 @@ from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
 from sandboxmcp.tools.passages import Section
 from sandboxmcp.tools.receipt import receipt, row
 from sandboxmcp.tools.remember import with_error_lines
-from sandboxmcp.tools.running import Job, Progress, no_progress, run_job
+from sandboxmcp.tools.running import Job, Progress, ask_before, no_progress, run_job
 from sandboxmcp.tools.terms import worth_searching
 
 _MOST_AT_ONCE = 8
@@ -151,6 +151,7 @@ async def in_background(services: Services, job: Job, asked: Sequence[str], imag
 
     background = Background(new_handle(), job, asked, images)
     background.job = replace(job, on_begin=background.begun)
+    await ask_before(services, job)
     return await start(services, background)
 
 

@@ -14,7 +14,7 @@ import anyio.to_thread
 from sandboxmcp.core.errors import SandboxmcpError, StoreError
 from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
 from sandboxmcp.services import Services
-from sandboxmcp.tools.asking import settled
+from sandboxmcp.tools.asking import ask_first, settled
 from sandboxmcp.tools.items import Item
 from sandboxmcp.tools.logged import verdict_facts
 from sandboxmcp.tools.remember import remember
@@ -71,6 +71,11 @@ async def run_job(
             run.session = await stack.enter_async_context(runner.session())
         await run.all(verdicts)
     return [run.items[index] for index in range(len(job.scripts))]
+
+
+async def ask_before(services: Services, job: Job) -> None:
+    """Put the policy's questions about a job that will run in the background, while its caller can still be asked."""
+    await ask_first(await anyio.to_thread.run_sync(_judge_all, services, job.scripts), job.scripts)
 
 
 def _judge_all(services: Services, scripts: Sequence[Script]) -> list[Verdict]:

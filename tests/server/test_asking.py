@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio.lowlevel
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -30,7 +31,9 @@ verdict = "ask"
 """
 
 
-async def call(folder: Path, era: str, answer: types.ElicitResult | None) -> tuple[Any, list[str], list[dict[str, Any]]]:
+async def call(
+    folder: Path, era: str, answer: types.ElicitResult | None, **arguments: Any
+) -> tuple[Any, list[str], list[dict[str, Any]]]:
     """The result of one call, the questions that the client was asked, and the policy log."""
     (folder / "asks.toml").write_text(PACK)
     flags = {"data_dir": str(folder / "data"), "workspace": str(folder), "policy_packs": f"default,{folder}/asks.toml"}
@@ -44,7 +47,10 @@ async def call(folder: Path, era: str, answer: types.ElicitResult | None) -> tup
 
     try:
         async with Client(make_server(services), mode=era, elicitation_callback=answering if answer else None) as client:
-            result = await client.call_tool("ctx_execute", {"language": "shell", "code": "touch made && echo done"})
+            code = {"language": "shell", "code": "touch made && echo done"}
+            result = await client.call_tool("ctx_execute", code | arguments)
+            while arguments and "running" in (await client.call_tool("ctx_jobs", {})).content[0].text:
+                await anyio.lowlevel.checkpoint()
     finally:
         await services.close()
     lines = (folder / "data/policy.log").read_text().splitlines()
@@ -74,3 +80,11 @@ async def test_where_nobody_can_be_asked_it_is_a_denial_that_says_how_to_allow_i
     assert (result.is_error, (tmp_path / "made").exists(), asked) == (True, False, [])
     assert "Nobody could be asked" in text and "changing rule asks/touchy" in text
     assert [line["verdict"] for line in log] == ["deny"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_background_job_is_asked_about_before_its_call_ends(tmp_path: Path, era: str, allowed: bool) -> None:
+    answer = types.ElicitResult(action="accept", content={"allow": allowed})
+    result, asked, log = await call(tmp_path, era, answer, background=True)
+    assert (result.is_error, len(asked), (tmp_path / "made").exists()) == (False, 1, allowed)
+    assert [line["verdict"] for line in log] == ["allow" if allowed else "deny"]
