@@ -52,7 +52,7 @@ TOOLS: dict[str, tuple[str, Schema]] = {
             },
             queries=_described(_TEXTS, "answered from the outputs"),
             intent=_described(_TEXT, "what you want to know"),
-            concurrency={"type": "integer", "minimum": 1, "maximum": 8},
+            concurrency=_described(_COUNT, "up to 8"),
             timeout_s=_described(_SECONDS, "per item, default 120"),
             query_scope={"type": "string", "enum": ["batch", "all"]},
             stop_on_error=_FLAG,

@@ -73,6 +73,7 @@ async def batch_execute(
         batch=uuid.uuid4().hex[:12],
         concurrency=_concurrency(services, concurrency),
         stop_on_error=stop_on_error,
+        notes=_notes(concurrency),
     )
     items = await run_job(services, job, progress)
     asked = _asked(intent, queries)
@@ -173,10 +174,12 @@ def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
 
 
 def _concurrency(services: Services, asked: int | None) -> int:
-    chosen = asked or services.settings["concurrency"] or os.cpu_count() or 1
-    if not 1 <= chosen <= _MOST_AT_ONCE and asked is not None:
-        raise UsageError(f"concurrency is {asked}", f"It wants 1 to {_MOST_AT_ONCE}.")
-    return int(min(chosen, _MOST_AT_ONCE))
+    return int(min(asked or services.settings["concurrency"] or os.cpu_count() or 1, _MOST_AT_ONCE))
+
+
+def _notes(concurrency: int | None) -> tuple[str, ...]:
+    too_many = concurrency is not None and concurrency > _MOST_AT_ONCE
+    return (f"concurrency {concurrency} is more than {_MOST_AT_ONCE}, which was used",) if too_many else ()
 
 
 def _commands(services: Services, commands: Sequence[str | Mapping[str, Any]], timeout_s: float | None) -> tuple[Script, ...]:
@@ -249,7 +252,11 @@ def _answer(
     items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
     terms = worth_searching(store.terms(long, limit=_TERMS_ASKED), asked)[:_TERMS] if long else []
-    notices = [one_line(f"note: {notice}", _NOTICE) for notice in services.runner.take_notices()] if budget > _NOTICE else []
+    notices = (
+        [one_line(f"note: {notice}", _NOTICE) for notice in (*job.notes, *services.runner.take_notices())]
+        if budget > _NOTICE
+        else []
+    )
     laid = lay_out(items, found, terms, budget - total_cost(notices), full_list)
     return answer(
         [*notices, *laid.lines],

@@ -45,6 +45,8 @@ class Job:
     """The named kernel that all of them run in; None: each is fresh."""
     on_begin: OnBegin | None = None
     """Called when a script's turn has come."""
+    notes: tuple[str, ...] = ()
+    """What the answer says first: an argument that was not taken as it was."""
 
 
 async def run_job(

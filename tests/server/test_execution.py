@@ -114,6 +114,12 @@ async def test_what_a_cancelled_script_had_printed_is_kept_and_found(connect: An
                 await anyio.to_thread.run_sync(threading.Event().wait, 0.01)
 
 
+async def test_more_at_once_than_there_can_be_is_noted_and_no_error(connect: Any) -> None:
+    async with connect() as client:
+        text, _, result = await call(client, "ctx_batch_execute", commands=["echo 1"], concurrency=50)
+    assert (text.startswith("note: concurrency 50 is more than 8, which was used\n#1: ok"), result.is_error) == (True, False)
+
+
 async def test_progress_is_told_per_item(connect: Any) -> None:
     seen: list[tuple[float, float | None]] = []
 
