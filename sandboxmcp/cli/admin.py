@@ -8,6 +8,7 @@ from importlib.metadata import version as installed_version
 import typer
 
 from sandboxmcp.cli.commands import command, show, use
+from sandboxmcp.cli.wording import for_terminal
 from sandboxmcp.core.settings import Settings
 
 _EXIT_CODES = {"sqlite": 5, "store": 5, "policy": 6}
@@ -17,28 +18,28 @@ _NO_SANDBOX = 4
 def add_to(group: typer.Typer) -> None:
     """Register the commands."""
 
-    @command(group, "doctor")
+    @command(group, "doctor", acts=("workspace", "data_dir", "policy_packs"))
     def doctor(settings: Settings, as_json: bool) -> int:
         """Check sandbox, runtimes, store and policy; every failure comes with its fix."""
         from sandboxmcp.tools.admin import doctor as examine
 
-        reply = use(settings, examine)
+        reply = use(settings, "ctx_doctor", examine)
         if as_json:
             show(reply, as_json)
         else:
-            print(reply.text)
+            print(for_terminal(reply.text))
         failed = [check["name"] for check in reply.structured["checks"] if not check["ok"]]
         return _EXIT_CODES.get(failed[0], _NO_SANDBOX) if failed else 0
 
-    @command(group, "stats")
+    @command(group, "stats", acts=("data_dir",))
     def stats(settings: Settings, as_json: bool) -> int:
         """Calls, bytes captured and bytes returned, per tool."""
         from sandboxmcp.tools.admin import stats as count
 
-        show(use(settings, count), as_json)
+        show(use(settings, "ctx_stats", count), as_json)
         return 0
 
-    @command(group, "version")
+    @command(group, "version", acts=())
     def version(settings: Settings, as_json: bool) -> int:
         """Print the version."""
         number = installed_version("sandboxmcp")

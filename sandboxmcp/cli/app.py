@@ -6,11 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from importlib.metadata import version as installed_version
+from typing import Annotated, Any
 
 import typer
 
-from sandboxmcp.cli import admin, kernels, knowledge, policy, run, serve, shell, workspace
+from sandboxmcp.cli import admin, help, kernels, knowledge, policy, run, serve, shell, workspace
+from sandboxmcp.cli.wording import for_terminal
 from sandboxmcp.core.errors import SandboxmcpError
 
 _HELP = """Run code for AI agents in a sandbox without network; store, index and search what it prints.
@@ -23,10 +25,23 @@ _INTERRUPTED = 130
 
 
 def _application() -> typer.Typer:
-    group = typer.Typer(name="sandboxmcp", help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-    for module in (serve, run, shell, knowledge, kernels, workspace, admin, policy):
+    group = typer.Typer(name="sandboxmcp", help=_HELP, add_completion=False, pretty_exceptions_enable=False)
+    group.callback(invoke_without_command=True)(_alone)
+    for module in (serve, run, shell, knowledge, kernels, workspace, admin, policy, help):
         module.add_to(group)
     return group
+
+
+def _alone(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", show_default=False)] = False,
+) -> None:
+    """What happens before a command, and without one."""
+    if version:
+        print(installed_version("sandboxmcp"))
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help(), end="")  # printed already where rich lays it out, and empty then
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -35,7 +50,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     try:
         code: Any = _application()(list(arguments), standalone_mode=False)
     except SandboxmcpError as error:
-        return _told(str(error), error.exit_code, as_json)
+        return _told(for_terminal(str(error)), error.exit_code, as_json)
     except (typer.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except BrokenPipeError:
@@ -44,7 +59,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        return _told(error.format_message(), _USAGE, as_json)
+        message = error.format_message()
+        return _told(message, _USAGE, as_json) if message.strip() else 0  # a group without a command has printed its help
     return code if isinstance(code, int) else 0
 
 

@@ -5,22 +5,29 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 import typer
 
+from sandboxmcp.cli.wording import answer_for_terminal
 from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer
+from sandboxmcp.tools.counting import count_call
 
 Body = Callable[..., int]
 _PANEL = "Settings"
+_EPILOG = "Settings: sandboxmcp help settings, or docs/settings.md"
+_NEARLY_EVERYWHERE = ("workspace", "data_dir")
 
 
-def command(group: typer.Typer, name: str) -> Callable[[Body], Body]:
-    """Register a function `(settings, as_json, …) -> exit code`: the first two come from flags, the rest is as typer reads it."""
+def command(group: typer.Typer, name: str, acts: Sequence[str] = _NEARLY_EVERYWHERE) -> Callable[[Body], Body]:
+    """Register a function `(settings, as_json, …) -> exit code`: the first two come from flags, the rest is as typer reads it.
+
+    Every setting is a flag of every command; its help shows those that `acts` names.
+    """
 
     def register(body: Body) -> Body:
         @wraps(body)
@@ -29,10 +36,11 @@ def command(group: typer.Typer, name: str) -> Callable[[Body], Body]:
             return body(load_settings(flags), given.pop("as_json"), **given)
 
         own = [one for one in inspect.signature(body, eval_str=True).parameters.values() if one.name not in ("settings", "as_json")]
-        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, _json_flag(), *map(_flag, KEYS))]
+        flags_shown = [_flag(key, hidden=key.name not in acts) for key in KEYS]
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, _json_flag(), *flags_shown)]
         run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        group.command(name)(run)
+        group.command(name, epilog=_EPILOG)(run)
         return body
 
     return register
@@ -42,9 +50,15 @@ def _parameter(key: Key) -> str:
     return "setting_" + key.name.replace(".", "_")
 
 
-def _flag(key: Key) -> inspect.Parameter:
-    flag = "--" + key.name.replace("_", "-").replace(".", "-")
-    option = typer.Option(None, flag, help=key.doc, metavar="VALUE", rich_help_panel=_PANEL, show_default=False)
+def flag_of(key: Key) -> str:
+    """The setting's flag."""
+    return "--" + key.name.replace("_", "-").replace(".", "-")
+
+
+def _flag(key: Key, hidden: bool) -> inspect.Parameter:
+    option = typer.Option(
+        None, flag_of(key), help=key.doc, metavar="VALUE", rich_help_panel=_PANEL, show_default=False, hidden=hidden
+    )
     return inspect.Parameter(_parameter(key), inspect.Parameter.KEYWORD_ONLY, default=option, annotation=str | None)
 
 
@@ -53,27 +67,29 @@ def _json_flag() -> inspect.Parameter:
     return inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=option, annotation=bool)
 
 
-def show(reply: Answer, as_json: bool, *, ok: bool | None = None) -> None:
+def show(reply: Answer, as_json: bool, *, ok: bool | None = None, labelled: bool = True) -> None:
     """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line.
 
-    `ok` in the document says whether what was asked for came about; default: the answer is no error.
+    `ok` in the document says whether what was asked for came about; default: the answer is no error. `labelled`: lines of the
+    answer may hold labels or queries, which are left as they are.
     """
+    text = answer_for_terminal(reply.text, labelled=labelled)
     if as_json:
-        print(
-            json.dumps({"ok": not reply.is_error if ok is None else ok, **reply.structured, "text": reply.text}, ensure_ascii=False)
-        )
+        print(json.dumps({"ok": not reply.is_error if ok is None else ok, **reply.structured, "text": text}, ensure_ascii=False))
     elif reply.is_error:
-        print("sandboxmcp: " + ": ".join(reply.text.split("\n")), file=sys.stderr)
+        print("sandboxmcp: " + ": ".join(text.split("\n")), file=sys.stderr)
     else:
-        print(reply.text)
+        print(text)
 
 
-def use(settings: Settings, tool: Callable[..., Answer], **arguments: Any) -> Answer:
-    """Run one blocking tool on parts of its own, which are closed again."""
+def use(settings: Settings, tool: str, function: Callable[..., Answer], **arguments: Any) -> Answer:
+    """Run one blocking tool on parts of its own, which are closed again. The call is counted under the tool's name."""
     import anyio
 
     services = Services(settings)
     try:
-        return tool(services, **arguments)
+        reply = function(services, **arguments)
+        count_call(services, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
+        return reply
     finally:
         anyio.run(services.close)

@@ -34,7 +34,7 @@ def pieces_of(file: str, language: str | None) -> Iterator[Piece]:
     """
     text = script_text(file)
     if Path(file).suffix != ".ipynb":
-        yield Piece(file, text, language or language_of(file, "shell"))
+        yield Piece(file, text, language or language_of(file, text, "shell"))
         return
     try:
         book = json.loads(text)

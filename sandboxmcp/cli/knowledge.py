@@ -34,7 +34,7 @@ def add_to(group: typer.Typer) -> None:
         given = {"queries": queries, "source": source, "kind": kind, "limit": limit, "sort": sort, "scope": scope}
         return _tell("ctx_search", "knowledge", "search", settings, as_json, given, budget)
 
-    @command(group, "index")
+    @command(group, "index", acts=("workspace", "data_dir", "ingest_roots"))
     def index(
         settings: Settings,
         as_json: bool,
@@ -91,6 +91,6 @@ def _tell(tool: str, module: str, name: str, settings: Settings, as_json: bool, 
 
     checked = checked_arguments(tool, given)
     checked["budget_tokens"] = settings["budget_tokens"] if budget is None else budget
-    reply: Answer = use(settings, getattr(import_module(f"sandboxmcp.tools.{module}"), name), **checked)
+    reply: Answer = use(settings, tool, getattr(import_module(f"sandboxmcp.tools.{module}"), name), **checked)
     show(reply, as_json)
     return 0

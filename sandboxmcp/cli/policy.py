@@ -16,6 +16,7 @@ from sandboxmcp.core.model import Setting, Verdict
 from sandboxmcp.core.settings import Settings, load_settings
 from sandboxmcp.services import Services
 
+_ACTS = ("policy_packs", "workspace")
 _FAILED = 1
 _DENIED = 3
 _SETTINGS: dict[str, Setting] = {"kernel": "kernel", "host": "host"}
@@ -29,12 +30,12 @@ def add_to(group: typer.Typer) -> None:
     """Register the group."""
     policy = typer.Typer(name="policy", help="What may run: ask the policy without running anything.", no_args_is_help=True)
     group.add_typer(policy)
-    command(policy, "check")(_check)
-    command(policy, "explain")(_explain)
-    command(policy, "test")(_test)
-    command(policy, "list")(_list)
-    command(policy, "diff")(_diff)
-    command(policy, "log")(_log)
+    command(policy, "check", _ACTS)(_check)
+    command(policy, "explain", _ACTS)(_explain)
+    command(policy, "test", _ACTS)(_test)
+    command(policy, "list", _ACTS)(_list)
+    command(policy, "diff", _ACTS)(_diff)
+    command(policy, "log", _ACTS)(_log)
 
 
 def _check(

@@ -13,6 +13,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer
+from sandboxmcp.tools.counting import count_call
 
 _EXIT_CODES = {"ok": 0, "denied": 3}
 
@@ -20,13 +21,15 @@ _EXIT_CODES = {"ok": 0, "denied": 3}
 def add_to(group: typer.Typer) -> None:
     """Register the command."""
 
-    @command(group, "run")
+    @command(group, "run", acts=("workspace", "data_dir", "policy_packs"))
     def run(
         settings: Settings,
         as_json: bool,
         file: Annotated[str | None, typer.Argument(help="A script, or - for standard input.", show_default=False)] = None,
         code: Annotated[str | None, typer.Option("-c", "--code", help="The script itself.", show_default=False)] = None,
-        lang: Annotated[str | None, typer.Option(help="python or shell; default: by the file's ending, else python.")] = None,
+        lang: Annotated[
+            str | None, typer.Option(help="Language; default: by the file's ending or first line, else python.")
+        ] = None,
         query: Annotated[
             list[str] | None, typer.Option("-q", "--query", help="What to look for in the output; repeatable.")
         ] = None,
@@ -36,11 +39,11 @@ def add_to(group: typer.Typer) -> None:
         """Run a script in the sandbox and show what an agent would see of its output."""
         if (file is None) == (code is None):
             raise UsageError("run wants either a FILE (- for standard input) or -c CODE")
-        language = lang or language_of(file or "", "python")
         text = code if code is not None else script_text(file or "")
+        language = lang or language_of(file or "", text, "python")
         reply = _run(Services(settings), text, language=language, queries=query or [], timeout_s=timeout, budget_tokens=budget)
         exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
-        show(reply, as_json, ok=exit_code == 0)
+        show(reply, as_json, ok=exit_code == 0, labelled=len(query or []) > 1)
         return exit_code
 
 
@@ -51,7 +54,9 @@ def _run(services: Services, code: str, **arguments: Any) -> Answer:
 
     async def run_and_close() -> Answer:
         try:
-            return await execute(services, code, **arguments)
+            reply = await execute(services, code, **arguments)
+            count_call(services, "ctx_execute", captured=reply.captured_bytes, returned=len(reply.text.encode()))
+            return reply
         finally:
             with anyio.CancelScope(shield=True):
                 await services.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,14 @@ _SUFFIXES = {
     ".ts": "typescript", ".rb": "ruby", ".go": "go", ".rs": "rust", ".php": "php", ".pl": "perl", ".r": "r", ".R": "r",
     ".ex": "elixir", ".exs": "elixir", ".cs": "csharp", ".ps1": "powershell",
 }  # fmt: skip
+
+
+_PROGRAMS = {
+    "python": "python", "sh": "shell", "bash": "shell", "dash": "shell", "ksh": "shell", "zsh": "shell", "node": "javascript",
+    "tsx": "typescript", "deno": "typescript", "ruby": "ruby", "php": "php", "perl": "perl", "Rscript": "r", "elixir": "elixir",
+    "pwsh": "powershell",
+}  # fmt: skip
+_FIRST_LINE = re.compile(r"#!\s*(?:\S*/env\s+(?:-\S+\s+|\w+=\S*\s+)*)?(?:\S*/)?([A-Za-z]+)[\d.]*(?:\s|$)")
 
 
 def script_text(file: str) -> str:
@@ -30,6 +39,12 @@ def script_text(file: str) -> str:
         raise UsageError(f"{file} is not UTF-8 text") from None
 
 
-def language_of(file: str, otherwise: str) -> str:
-    """The language that the ending of a file's name means."""
-    return _SUFFIXES.get(Path(file).suffix, otherwise)
+def language_of(file: str, text: str, otherwise: str) -> str:
+    """The language that the ending of a file's name means, or else the program in its first line (`#!`)."""
+    return _SUFFIXES.get(Path(file).suffix) or _PROGRAMS.get(_program(text), otherwise)
+
+
+def _program(text: str) -> str:
+    """The interpreter in a script's first line, without its folder and its version; "" when it names none."""
+    match = _FIRST_LINE.match(text)
+    return match[1] if match else ""

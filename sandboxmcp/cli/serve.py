@@ -10,13 +10,14 @@ from sandboxmcp.cli.commands import command
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 
+_ACTS = ("workspace", "data_dir", "policy_packs", "budget_tokens", "timeout_s", "concurrency", "structured_content")
 _SURFACES = ("direct",)
 
 
 def add_to(group: typer.Typer) -> None:
     """Register the command."""
 
-    @command(group, "serve")
+    @command(group, "serve", acts=_ACTS)
     def serve(
         settings: Settings,
         as_json: bool,

@@ -13,7 +13,7 @@ from sandboxmcp.core.settings import Settings
 def add_to(group: typer.Typer) -> None:
     """Register the command."""
 
-    @command(group, "shell")
+    @command(group, "shell", acts=("workspace", "data_dir", "policy_packs"))
     def shell(
         settings: Settings,
         as_json: bool,

@@ -26,6 +26,7 @@ from sandboxmcp.tools.answer import Answer, failure
 from sandboxmcp.tools.asking import ASK, AnswersNeeded
 from sandboxmcp.tools.budget import MINIMUM
 from sandboxmcp.tools.condensed import condensed
+from sandboxmcp.tools.counting import count_call
 
 _log = logging.getLogger("sandboxmcp")
 Context = ServerRequestContext[Any]
@@ -90,12 +91,8 @@ def _fitted(services: Services, context: Context, reply: Answer, room: int) -> A
 
 
 def _count(services: Services, tool: str, reply: Answer) -> None:
-    """For ctx_stats; an answer is not lost because it could not be counted."""
     returned = len(reply.text.encode()) + (len(json.dumps(reply.structured, ensure_ascii=False)) if reply.structured else 0)
-    try:
-        services.store.add_usage(tool, captured=reply.captured_bytes, returned=returned)
-    except SandboxmcpError as error:
-        _log.warning("%s was not counted: %s", tool, error)
+    count_call(services, tool, captured=reply.captured_bytes, returned=returned)
 
 
 def _result(reply: Answer) -> types.CallToolResult:

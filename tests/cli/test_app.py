@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-COMMANDS = ["serve", "run", "shell", "search", "index", "read", "sources", "doctor", "stats", "version", "policy"]
+from sandboxmcp.core.settings import KEYS
+
+COMMANDS = ["help", "serve", "run", "shell", "search", "index", "read", "sources", "doctor", "stats", "version", "policy"]
 
 
 @pytest.mark.parametrize(
@@ -19,11 +21,13 @@ COMMANDS = ["serve", "run", "shell", "search", "index", "read", "sources", "doct
         ("run --nope", "No such option: --nope"),
         ("run", "either a FILE"),
         ("run missing.py", "missing.py cannot be read"),
-        ("run -c 1 --budget 49", "the minimum is 50"),
+        ("run -c 1 --budget 49", "--budget is 49, the minimum is 50"),
         ("run -c 1 --lang pyton", "Did you mean 'python'?"),
         ("run -c 1 --limits-memory none", "flag --limits-memory wants a size"),
-        ("read nope", "no source 'nope'"),
-        ("search x --kind fish", "'kind' wants one of code, prose, log, data"),
+        ("read nope", "no source 'nope'. sandboxmcp sources lists them."),
+        ("search x --kind fish", "search: --kind wants one of code, prose, log, data"),
+        ("read", "sandboxmcp read wants a handle or --around"),
+        ("index *.nope", "no file matches '*.nope'"),
         ("serve --surface round", "unknown surface 'round'"),
         ("index missing.md", "No such file"),
     ],
@@ -75,7 +79,37 @@ def test_a_store_that_cannot_be_opened_is_exit_code_five(say: Any, tmp_path: Pat
 
 
 def test_the_version_is_printed(say: Any) -> None:
-    assert say("version", "--json").document["version"] == say("version").out.strip()
+    assert say("version", "--json").document["version"] == say("version").out.strip() == say("--version").out.strip()
+
+
+def test_without_a_command_the_help_is_printed_and_nothing_more(say: Any) -> None:
+    bare = say()
+    assert (bare.code, bare.err, bare.out.strip()) == (0, "", say("--help").out.strip())
+    assert say("help").out.strip() == bare.out.strip()
+
+
+def test_the_help_of_a_command_names_the_settings_that_act_there_and_where_the_others_are(say: Any) -> None:
+    help_ = say("search", "--help").out
+    assert [word in help_ for word in ("--workspace", "--limits-memory", "--budget-tokens")] == [True, False, False]
+    assert "Settings: sandboxmcp help settings" in help_ and say("help", "search").out == help_
+
+
+def test_a_flag_that_the_help_hides_works(say: Any) -> None:
+    assert "70 tokens" not in say("search", "x", "--budget-tokens", "70", "--limits-memory", "1g").err
+    assert "flag --budget-tokens wants a whole number from 50" in say("search", "x", "--budget-tokens", "7").err
+
+
+def test_the_settings_are_listed_with_what_is_in_force(say: Any) -> None:
+    assert "--budget-tokens  SANDBOXMCP_BUDGET_TOKENS  [70]" in say("help", "settings", "--budget-tokens", "70").out
+    rows = say("help", "settings", "--json").document["settings"]
+    assert [row["flag"] for row in rows] == ["--" + key.name.replace("_", "-").replace(".", "-") for key in KEYS]
+
+
+def test_calls_from_the_command_line_are_counted(say: Any) -> None:
+    say("index", "-", stdin=b"a giraffe\n")
+    say("search", "giraffe")
+    tools = say("stats", "--json").document["tools"]
+    assert {name: facts["calls"] for name, facts in tools.items()} == {"ctx_index": 1, "ctx_search": 1}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -30,6 +30,21 @@ def test_the_ending_of_a_file_names_its_language(say: Any) -> None:
     assert say("run", "script.sh").out.endswith("| 1\n")
 
 
+@pytest.mark.parametrize("line", ["#!/bin/bash", "#!/usr/bin/env -S bash -eu"])
+def test_the_first_line_of_a_file_without_an_ending_names_its_language(say: Any, line: str) -> None:
+    Path("script").write_text(f"{line}\necho $BASH_VERSION | wc -l\n")
+    assert say("run", "script").out.endswith("| 1\n")
+
+
+def test_what_is_said_of_a_timeout_names_the_flag(say: Any) -> None:
+    assert "raise --timeout, or run less" in say("run", "--lang", "shell", "-c", "sleep 60", "--timeout", "0.5").out
+
+
+def test_a_run_is_counted(say: Any) -> None:
+    say("run", "-c", "print(1)")
+    assert say("stats", "--json").document["tools"]["ctx_execute"]["captured_bytes"] == 2
+
+
 def test_a_script_is_read_from_standard_input_and_queried(say: Any) -> None:
     said = say("run", "-", "--query", "row 777", "--budget", "200", stdin=b"for n in range(2000): print('row', n)")
     assert (said.code, "| row 777" in said.out) == (0, True)

@@ -1,0 +1,43 @@
+"""`sandboxmcp help`: of the whole, of a command, and of the settings, which every command takes as flags."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from sandboxmcp.cli.commands import command, flag_of
+from sandboxmcp.core.settings import KEYS, Key, Settings
+
+
+def add_to(group: typer.Typer) -> None:
+    """Register the command."""
+
+    @command(group, "help", acts=())
+    def help_(
+        settings: Settings,
+        as_json: bool,
+        about: Annotated[list[str] | None, typer.Argument(help="A command, or: settings.", show_default=False)] = None,
+    ) -> int:
+        """Explain a command, or list the settings: flag, variable, what is in force, what it is."""
+        if about != ["settings"]:
+            from sandboxmcp.cli.app import run_command_line
+
+            return run_command_line([*(about or []), "--help"])
+        if as_json:
+            rows = [{"flag": flag_of(key), "variable": key.variable, "value": _shown(settings[key.name])} for key in KEYS]
+            print(json.dumps({"ok": True, "settings": rows}))
+        else:
+            print("\n".join(_told(key, settings) for key in KEYS))
+        return 0
+
+
+def _told(key: Key, settings: Settings) -> str:
+    return f"{flag_of(key)}  {key.variable}  [{_shown(settings[key.name])}]\n    {key.doc}"
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == ():
+        return "unset"
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
