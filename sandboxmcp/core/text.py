@@ -74,6 +74,8 @@ def _last_state(line: str) -> str:
     if "\r" not in line:
         return line
     states = [state for state in line.split("\r") if state.strip()]
+    if not states:
+        return ""
     words = ["".join(_LETTER_RUNS.findall(state)) for state in states]
     kept = [
         state
