@@ -59,11 +59,11 @@ def _bound(services: Services, file: Path) -> BoundFile:
     roots = allowed_roots(services.settings)
     with opened(file, roots) as readable:
         real = Path(os.path.realpath(readable))
+    if is_secret(real):
+        raise UsageError(f"{file} looks like a file of secrets", "Copy what a script may see into a file of another name.")
     workspace = Path(os.path.realpath(services.settings.workspace))
     if real.is_relative_to(workspace):
         return BoundFile(real)
-    if is_secret(real):
-        raise UsageError(f"{file} looks like a file of secrets", "Copy what a script may see into the project under another name.")
     return BoundFile(real, partial(opened, real, roots))
 
 

@@ -286,6 +286,41 @@ async def test_a_language_that_is_not_installed_is_an_error_that_says_what_to_in
     assert "elixir is not installed. Install Elixir (apt-get install elixir)" in text
 
 
+async def test_a_file_of_secrets_is_refused_and_not_silently_empty(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / ".env").write_text("TOKEN=1")
+    async with connect() as client:
+        text, _, result = await call(client, "ctx_execute_file", path=".env", code="print(FILE_CONTENT)")
+    assert result.is_error and "looks like a file of secrets" in text
+
+
+@pytest.mark.parametrize(
+    ("language", "broken", "said"),
+    [
+        (
+            "elixir",
+            {"elixir": "echo 'erl: not found' >&2; exit 127"},
+            "elixir is not installed (it says: erl: not found). Install Elixir",
+        ),
+        ("csharp", {"mcs": "exit 0", "mono": "exit 127"}, "csharp is not installed. Install Mono's runtime"),
+        ("typescript", {"deno": "exit 1"}, "Install Node.js 22.6 or newer (https://nodejs.org), deno, bun or tsx"),
+    ],
+    ids=["its virtual machine is missing", "its second half is missing", "nothing runs it"],
+)
+async def test_half_a_language_is_an_error_that_names_the_other_half(
+    connect: Any, tmp_path: Path, language: str, broken: dict[str, str], said: str
+) -> None:
+    (tmp_path / "tools" / "bin").mkdir(parents=True)
+    for name, text in broken.items():
+        (tmp_path / "tools" / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "tools" / "bin" / name).chmod(0o755)
+    async with connect(tool_folders=str(tmp_path / "tools")) as client:
+        text, facts, result = await call(client, "ctx_execute", code="1", language=language)
+    if facts["status"] in ("ok", "failed"):
+        pytest.skip(f"{language} is installed here")
+    assert result.is_error and said in text
+
+
 async def test_an_item_in_a_language_that_is_not_installed_does_not_stop_the_others(connect: Any) -> None:
     async with connect() as client:
         _, facts, result = await call(
