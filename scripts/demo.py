@@ -1,8 +1,8 @@
 """The main job on real input of this machine: one ctx_batch_execute through an MCP client over stdio, and what the agent sees.
 
-Five scripts: two that print far more than an agent should read, one that computes over the whole standard library, one that
-fails and one that the policy refuses. Nothing here is prepared: what is printed was captured a moment ago. Exit 0 only if every
-script ended as it should and the answer cites what it found.
+Six scripts: three that print more than an agent should read, one that computes over the whole standard library, one that fails
+and one that the policy refuses; without git or dpkg there are fewer. Nothing here is prepared: what is printed was captured a
+moment ago. Exit 0 only if every script ended as it should and the answer cites what it found.
 """
 
 from __future__ import annotations
