@@ -7,6 +7,8 @@ import json
 import bpe_openai
 import pytest
 
+from sandboxmcp.kernels.languages import script_languages
+from sandboxmcp.kernels.specs import kernel_languages
 from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.calls import CALLS
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
@@ -27,6 +29,11 @@ def test_the_instructions_are_short() -> None:
 
 def test_every_listed_tool_can_be_called_and_no_other() -> None:
     assert set(TOOLS) == set(CALLS)
+
+
+def test_every_language_is_listed_and_no_other() -> None:
+    listed = TOOLS["ctx_execute"][1]["properties"]["language"]["enum"]
+    assert sorted(listed) == sorted({*kernel_languages(), *script_languages()})
 
 
 @pytest.mark.parametrize("word", ALIASES)
