@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp_types import Implementation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("sandbox")]
 INITIALIZE = {
@@ -82,6 +83,14 @@ async def test_the_main_job_works_over_stdio(server: Any, era: str, project: Pat
         result = await client.call_tool("ctx_batch_execute", {"commands": commands, "queries": ["NEEDLE"]}, read_timeout_seconds=60)
     text = result.content[0].text
     assert "| row 1234 NEEDLE" in text and "| 3000" in text and "| ZeroDivisionError: division by zero" in text
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_a_client_that_would_hide_the_text_is_recognised_after_the_early_greeting_too(server: Any, era: str) -> None:
+    about = Implementation(name="claude-code", version="2.1.280")
+    async with Client(server, mode=era, client_info=about) as client:
+        result = await client.call_tool("ctx_execute", {"code": "print(6 * 7)"}, read_timeout_seconds=60)
+    assert (result.structured_content, result.content[0].text.endswith("\n| 42")) == (None, True)
 
 
 async def test_nothing_but_protocol_is_ever_on_standard_output(
