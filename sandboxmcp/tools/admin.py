@@ -37,7 +37,7 @@ def stats(services: Services) -> Answer:
 def doctor(services: Services) -> Answer:
     """Every check with its result, and for each failure the exact fix. An error result when one fails."""
     checks = [*probe_sandbox(services.settings), *_runtimes(), _sqlite(), _tried("store", lambda: str(_open_store(services)))]
-    checks.append(_tried("policy", lambda: f"{len(services.engine.packs)} packs load"))
+    checks.append(_tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules"))
     lines = [line for check in checks for line in _told(check)]
     facts = [{"name": check.name, "ok": check.ok, "detail": check.detail, "fix": check.fix} for check in checks]
     healthy = all(check.ok for check in checks)

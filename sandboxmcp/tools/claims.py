@@ -9,7 +9,7 @@ from sandboxmcp.tools.budget import cost, cut, fair_shares, last_fitting, total_
 from sandboxmcp.tools.extract import LINE_TOKENS, Extract, extract, extract_cost
 from sandboxmcp.tools.fence import fenced
 from sandboxmcp.tools.items import Item, Stream
-from sandboxmcp.tools.receipt import reason
+from sandboxmcp.tools.receipt import counted, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _end_of_stderr(stream: Stream, index: int) -> Claim:
     whole = None if stream.whole is None else fenced(stream.whole)
     last = [cut(line, 2 * LINE_TOKENS) for line in whole or fenced(text for _, text in stream.tail)]
     title = f"stderr {stream.source.handle}"
-    end_of = f"{title}, end of {stream.source.lines} lines"
+    end_of = f"{title}, end of {counted(stream.source.lines, 'line')}"
 
     def fill(room: int) -> list[str]:
         if whole is not None and cost(title) + total_cost(whole) <= room:

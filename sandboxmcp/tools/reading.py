@@ -11,6 +11,7 @@ from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import Page, checked_budget, cost, cut, total_cost
 from sandboxmcp.tools.fence import numbered, one_line
 from sandboxmcp.tools.paging import Cursor, Shown, page_around, page_from, parse_citation, parse_cursor
+from sandboxmcp.tools.receipt import counted
 
 _MATCHES = 2_000
 """Matching lines that are fetched at a time; more are reached by the cursor."""
@@ -61,7 +62,7 @@ def read(
 
 def _require(source: Source, first: int, last: int) -> None:
     if source.lines and not 1 <= first <= source.lines:
-        raise UsageError(f"{source.handle} has {source.lines} lines, so none numbered {first}", "Ask for lines within.")
+        raise UsageError(f"{source.handle} has {counted(source.lines, 'line')}, so none numbered {first}", "Ask for lines within.")
     if source.lines and last < first:
         raise UsageError(f"lines {first} to {last} are none", "to_line must not be before from_line.")
 

@@ -16,6 +16,7 @@ SENTENCES = [
         "Add its folder to --ingest-roots, or pass the text as standard input (-).",
     ),
     ("more: cursor=12", "more: --cursor 12"),
+    ("+7 more, narrow with source", "+7 more, narrow with --source"),
 ]
 
 

@@ -49,6 +49,12 @@ def test_grep_gives_numbered_lines_and_a_cursor_to_the_next(services: Services, 
     assert re.search(r"^50\| line 50 of the text with zebra$", first.text, re.MULTILINE)
 
 
+def test_a_text_of_one_line_has_one_line(services: Services) -> None:
+    one = services.store.add(NewSource("one", "text", services.project, services.session), "only\n").handle
+    with pytest.raises(UsageError, match="has 1 line, so none numbered 2"):
+        read(services, handle=one, from_line=2, budget_tokens=100)
+
+
 def test_a_text_that_is_not_there_is_said(services: Services, handle: str) -> None:
     assert read(services, handle=handle, grep="giraffe", budget_tokens=60).text.endswith('lines with "giraffe": none')
 
