@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
     from sandboxmcp.policy.secrets import Redactor
+    from sandboxmcp.sandbox.broker.gate import Gate
     from sandboxmcp.sandbox.broker.session import Broker
     from sandboxmcp.store.store import Store
 
@@ -106,6 +107,14 @@ class Services:
         from sandboxmcp.sandbox.broker.session import make_broker
 
         return make_broker(self.settings, self.engine.brokers(), self.session)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """The way out for fetching on the host side: the broker's own, so that both spend one budget."""
+        from sandboxmcp.sandbox.broker.session import gate_of
+
+        with self._building:
+            return gate_of(self.settings) if self._broker is None else self._broker.gate
 
     async def close(self) -> None:
         """End every kernel and close the store; what was never built is not built for it."""

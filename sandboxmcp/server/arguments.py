@@ -35,6 +35,7 @@ def _same(value: Any) -> Any:
 
 _NAMES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "timeout": ("timeout_s", _milliseconds),
+    "ttl": ("ttl_s", _milliseconds),
     "contentType": ("kind", _same),
     "query": ("queries", _same),
 }

@@ -33,6 +33,12 @@ async def _execute_file(services: Services, arguments: dict[str, Any], progress:
     return await execute_file(services, arguments.pop("code"), **arguments, progress=progress)
 
 
+async def _fetch(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+    from sandboxmcp.tools.fetching import fetch_and_index
+
+    return await fetch_and_index(services, **_budgeted(services, arguments), progress=progress)
+
+
 async def _jobs(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.jobs import jobs
 
@@ -72,8 +78,10 @@ CALLS: Mapping[str, Call] = {
     "ctx_kernels": _kernels,
     "ctx_search": _on_thread("knowledge", "search"),
     "ctx_index": _on_thread("indexing", "index"),
+    "ctx_fetch_and_index": _fetch,
     "ctx_read": _on_thread("reading", "read"),
     "ctx_sources": _on_thread("knowledge", "sources"),
+    "ctx_purge": _on_thread("purging", "purge"),
     "ctx_stats": _on_thread("admin", "stats", budgeted=False),
     "ctx_doctor": _on_thread("admin", "doctor", budgeted=False),
 }

@@ -131,6 +131,20 @@ TOOLS: dict[str, tuple[str, Schema]] = {
             budget_tokens=_BUDGET,
         ),
     ),
+    "ctx_fetch_and_index": (
+        "Fetch pages (HTML, JSON, text, PDF) and store them for search; a day's cache.",
+        _arguments(
+            [],
+            url=_TEXT,
+            source=_described(_TEXT, "label"),
+            requests={"type": "array", "items": _arguments(["url"], url=_TEXT, source=_TEXT)},
+            concurrency=_COUNT,
+            ttl_s={"type": "number", "minimum": 0},
+            force=_FLAG,
+            intent=_TEXT,
+            budget_tokens=_BUDGET,
+        ),
+    ),
     "ctx_read": (
         "Read stored text by handle or citation, page by page.",
         _arguments(
@@ -152,6 +166,18 @@ TOOLS: dict[str, tuple[str, Schema]] = {
             action={"type": "string", "enum": ["list", "forget"]},
             source=_TEXT,
             handle=_TEXT,
+            budget_tokens=_BUDGET,
+        ),
+    ),
+    "ctx_purge": (
+        "Delete what is stored: previews first, then wants the token.",
+        _arguments(
+            [],
+            scope={"type": "string", "enum": ["source", "session", "project", "all"]},
+            source=_TEXT,
+            handle=_TEXT,
+            dry_run=_FLAG,
+            confirm=_described(_TEXT, "the preview's token"),
             budget_tokens=_BUDGET,
         ),
     ),

@@ -124,6 +124,12 @@ def files(connection: Connection, scope: Scope, limit: int) -> list[StoredFile]:
     return [StoredFile(*row) for row in rows]
 
 
+def known(connection: Connection, handles: Sequence[str]) -> list[str]:
+    """Those of the handles that there are."""
+    rows = connection.execute("SELECT handle FROM sources WHERE handle IN (SELECT value FROM json_each(?))", (json.dumps(handles),))
+    return [handle for (handle,) in rows]
+
+
 def expired(connection: Connection, origins: Sequence[str], before: float, limit: int) -> list[str]:
     """Handles of sources of these origins that are older than a time, the oldest first."""
     rows = connection.execute(

@@ -39,6 +39,7 @@ Mask = Callable[[Iterable[bytes]], Iterator[bytes]]
 """Rewrites a stream of bytes."""
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
+_FORGOTTEN_TOGETHER = 50
 _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
 _SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": spell_json}
@@ -226,14 +227,25 @@ class Store:
         with self._database.writing() as connection:
             for handle in wanted:
                 catalogue.get(connection, handle, project)
-            doomed = catalogue.with_older(connection, wanted)
-            for source, _ in doomed:
-                unindex(connection, source)
-                connection.execute("DELETE FROM sources WHERE id = ?", (source,))
-        self._delete_captures({digest for _, digest in doomed})
-        if self._raw is not None:
-            self._raw.forget(wanted)
+            digests = _delete(connection, wanted)
+        self._forget_files(wanted, digests)
         return len(wanted)
+
+    def forget_all(self, handles: Iterable[str]) -> int:
+        """Deletes those of the sources that are still there, in steps that let others write; returns how many there were."""
+        wanted, count = list(dict.fromkeys(handles)), 0
+        for start in range(0, len(wanted), _FORGOTTEN_TOGETHER):
+            with self._database.writing() as connection:
+                there = catalogue.known(connection, wanted[start : start + _FORGOTTEN_TOGETHER])
+                digests = _delete(connection, there)
+            self._forget_files(there, digests)
+            count += len(there)
+        return count
+
+    def _forget_files(self, handles: list[str], digests: Iterable[str]) -> None:
+        self._delete_captures(digests)
+        if self._raw is not None:
+            self._raw.forget(handles)
 
     def terms(self, handles: str | Iterable[str], limit: int = 20) -> list[str]:
         """Distinctive words of these sources: what to search for next."""
@@ -301,6 +313,15 @@ class Store:
             for digest in digests:
                 if connection.execute("SELECT 1 FROM sources WHERE digest = ?", (digest,)).fetchone() is None:
                     self._captures.delete(digest)
+
+
+def _delete(connection: Connection, handles: list[str]) -> set[str]:
+    """Deletes sources with those that they replaced; returns the digests of their captures."""
+    doomed = catalogue.with_older(connection, handles)
+    for source, _ in doomed:
+        unindex(connection, source)
+        connection.execute("DELETE FROM sources WHERE id = ?", (source,))
+    return {digest for _, digest in doomed}
 
 
 def _storable(new: NewSource) -> NewSource:

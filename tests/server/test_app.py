@@ -14,11 +14,11 @@ pytestmark = pytest.mark.anyio
 
 NAMES = (
     "ctx_batch_execute ctx_execute ctx_execute_file ctx_jobs ctx_kernels "
-    "ctx_search ctx_index ctx_read ctx_sources ctx_stats ctx_doctor"
+    "ctx_search ctx_index ctx_fetch_and_index ctx_read ctx_sources ctx_purge ctx_stats ctx_doctor"
 ).split()
 
 
-async def test_the_eleven_tools_are_listed_with_their_schemas(connect: Any) -> None:
+async def test_the_tools_are_listed_with_their_schemas(connect: Any) -> None:
     async with connect() as client:
         tools = (await client.list_tools()).tools
     assert [tool.name for tool in tools] == NAMES

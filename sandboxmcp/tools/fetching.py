@@ -1,0 +1,202 @@
+"""`ctx_fetch_and_index`: pages of the internet become sources. The host fetches, as far as the policy lets curl fetch."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import ssl
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urldefrag, urlsplit
+
+import anyio
+import anyio.to_thread
+
+from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
+from sandboxmcp.core.model import NewSource, Scope, Source
+from sandboxmcp.services import Services
+from sandboxmcp.store.fetch import Asked, Fetched, Fetcher
+from sandboxmcp.store.pages import Page
+from sandboxmcp.store.pagetext import page_text
+from sandboxmcp.tools.answer import Answer, answer
+from sandboxmcp.tools.budget import checked_budget, total_cost
+from sandboxmcp.tools.fence import clean_label, one_line
+from sandboxmcp.tools.finding import find
+from sandboxmcp.tools.passages import Seen, section
+from sandboxmcp.tools.receipt import size
+from sandboxmcp.tools.running import Progress, no_progress
+
+TTL_S = 86_400.0
+_PER_HOST = 4
+"""Requests that one host gets at once."""
+_MOST_URLS = 200
+
+What = Literal["fetched", "unchanged", "cached", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One URL and the label that it is stored under."""
+
+    url: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What became of one URL."""
+
+    wanted: Wanted
+    what: What
+    source: Source | None = None
+    age_s: float = 0.0
+    why: str = ""
+
+
+async def fetch_and_index(
+    services: Services,
+    *,
+    url: str | None = None,
+    source: str | None = None,
+    requests: Sequence[Mapping[str, str]] = (),
+    concurrency: int = 8,
+    ttl_s: float = TTL_S,
+    force: bool = False,
+    intent: str | None = None,
+    budget_tokens: int,
+    progress: Progress = no_progress,
+) -> Answer:
+    """Fetch what is not stored yet or is older than `ttl_s`, all at once but at most four from one host.
+
+    One URL that fails does not stop the others; the answer is an error only when all failed.
+
+    Raises:
+        UsageError: no URL, or too many. BrokenPack: no policy, so nothing is fetched. StoreError.
+    """
+    checked_budget(budget_tokens)
+    wanted = _wanted(url, source, requests)
+    fetching = await anyio.to_thread.run_sync(_Fetching, services, 0.0 if force else ttl_s)
+    results: dict[int, Got] = {}
+    limiter = anyio.CapacityLimiter(max(1, concurrency))
+
+    async def one(index: int) -> None:
+        results[index] = await anyio.to_thread.run_sync(fetching.get, wanted[index], limiter=limiter)
+        await progress(len(results), len(wanted), f"{results[index].what} {wanted[index].url}")
+
+    async with anyio.create_task_group() as group:
+        for index in range(len(wanted)):
+            group.start_soon(one, index)
+    got = [results[index] for index in range(len(wanted))]
+    return await anyio.to_thread.run_sync(_answer, services, got, intent, budget_tokens)
+
+
+def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str, str]]) -> list[Wanted]:
+    pairs: list[tuple[str | None, str | None]] = [(url, source)] if url else []
+    pairs += [(one.get("url"), one.get("source") or source) for one in requests]
+    clean = [(place, label) for place, label in ((urldefrag((place or "").strip())[0], label) for place, label in pairs) if place]
+    if not clean:
+        raise UsageError("no URL to fetch", "Give `url`, or `requests` with a `url` each.")
+    if len(clean) > _MOST_URLS:
+        raise UsageError(f"{len(clean)} URLs at once are more than {_MOST_URLS}", "Fetch them in several calls.")
+    return list(dict.fromkeys(Wanted(place, clean_label(label or place, "page")) for place, label in clean))
+
+
+class _Fetching:
+    """One call's fetches. Its methods block and are called on several threads."""
+
+    def __init__(self, services: Services, ttl_s: float) -> None:
+        curl = services.engine.brokers().get("curl")
+        if curl is None or not curl.allowed:
+            because = (curl.because if curl else "") or "no policy pack in force lets curl fetch"
+            raise UsageError(f"the policy fetches nothing: {because}", "The user chooses another pack in policy_packs.")
+        self._services = services
+        self._ttl_s = ttl_s
+        self._fetcher = Fetcher(services.gate, self._judge, domains=curl.hosts, tls=_tls(services))
+        self._turns: dict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(_PER_HOST))
+
+    def get(self, wanted: Wanted) -> Got:
+        """The page from the store while it is young enough, else from its server."""
+        store, project = self._services.store, self._services.project
+        known = store.pages.find(project, wanted.label, wanted.url)
+        age_s = max(0.0, time.time() - known.fetched_at) if known else 0.0
+        if known and age_s < self._ttl_s:
+            return Got(wanted, "cached", store.get(known.handle, project=project), age_s)
+        try:
+            asked = Asked(wanted.url, known.etag, known.modified) if known else Asked(wanted.url)
+            with self._turns[urlsplit(wanted.url).netloc.lower()]:
+                fetched = self._fetcher.fetch(asked)
+            self._log(wanted, "")
+            return self._kept(wanted, fetched, known)
+        except StoreError:
+            raise
+        except SandboxmcpError as error:
+            self._log(wanted, error.what)
+            return Got(wanted, "failed", why=str(error))
+
+    def _kept(self, wanted: Wanted, fetched: Fetched, known: Page | None) -> Got:
+        store, services = self._services.store, self._services
+        if fetched.content is None:
+            if known is None:
+                raise UsageError(f"{wanted.url} answered that nothing changed, without having been asked")
+            source = store.get(known.handle, project=services.project)
+            etag, modified, what = fetched.etag or known.etag, fetched.modified or known.modified, "unchanged"
+        else:
+            text, mime = page_text(fetched.content, fetched.mime, fetched.charset, wanted.url)
+            new = NewSource(wanted.label, "page", services.project, services.session, path=wanted.url, mime=mime)
+            source = store.add(new, text)
+            etag, modified, what = fetched.etag, fetched.modified, "unchanged" if source.unchanged else "fetched"
+        store.pages.put(Page(services.project, wanted.label, wanted.url, source.handle, time.time(), etag, modified))
+        return Got(wanted, "fetched" if what == "fetched" else "unchanged", source)
+
+    def _judge(self, url: str) -> str:
+        """What the policy says of curl with the same URL in a kernel, it says of this."""
+        verdict = self._services.engine.judge(f"curl -fsSL -o page {shlex.quote(url)}", "shell")
+        return "" if verdict.action == "allow" else verdict.because or f"the policy says {verdict.action}"
+
+    def _log(self, wanted: Wanted, refusal: str) -> None:
+        facts = {"session": self._services.session, "url": re.sub(r"\?.*", "?…", wanted.url), "refusal": refusal}
+        try:
+            self._services.audit.add("fetch", facts)
+        except OSError as error:
+            raise StoreError(f"The log cannot be written: {error.strerror}", "Free some disk space.") from None
+
+
+def _tls(services: Services) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authorities = services.settings["network.authorities"]
+    if authorities is not None:
+        try:
+            context.load_verify_locations(authorities)
+        except OSError as error:
+            raise UsageError(f"network.authorities cannot be read: {error}", "Name a readable file of certificates.") from None
+    return context
+
+
+def _answer(services: Services, got: Sequence[Got], intent: str | None, budget_tokens: int) -> Answer:
+    lines = [_line(one) for one in got]
+    handles = tuple(dict.fromkeys(one.source.handle for one in got if one.source is not None))
+    cited: tuple[str, ...] = ()
+    if intent and handles:
+        found = find(services, intent, Scope(services.project, handles=handles))
+        part = section(found, max(0, budget_tokens - total_cost(lines)), Seen(handles), titled=False)
+        lines += part.lines
+        cited = part.cited
+    facts = {"pages": [_row(one) for one in got], "hits": list(cited)}
+    captured = sum(one.source.bytes for one in got if one.source and one.what == "fetched")
+    return answer(lines, budget_tokens, facts, is_error=not handles, captured_bytes=captured)
+
+
+def _line(one: Got) -> str:
+    if one.source is None:
+        return f"failed {one_line(one.wanted.url, 200)}: {one_line(one.why, 400)}"
+    age = f" {one.age_s / 3600:.1f} h ago" if one.what == "cached" else ""
+    return f"{one.what}{age} {one.source.handle} {one.wanted.label}: {size(one.source)}"
+
+
+def _row(one: Got) -> dict[str, Any]:
+    facts: dict[str, Any] = {"url": one.wanted.url, "what": one.what, "handle": one.source.handle if one.source else None}
+    return facts | ({"reason": one.why} if one.why else {})

@@ -1,0 +1,91 @@
+"""`ctx_purge`: deletes what is stored, after a preview. The first call tells what would go and gives a token; the second takes it.
+
+A token works once, for a minute, for exactly the sources that were previewed: what is stored in between stays. Blocking.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Scope, Source
+from sandboxmcp.services import Services
+from sandboxmcp.store.pages import PREVIEW_S
+from sandboxmcp.tools.answer import Answer, answer
+from sandboxmcp.tools.budget import checked_budget, cost, first_fitting
+from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.receipt import counted
+
+_MOST = 1_000_000
+
+
+def purge(
+    services: Services,
+    *,
+    scope: str | None = None,
+    source: str | None = None,
+    handle: str | None = None,
+    dry_run: bool = True,
+    confirm: str | None = None,
+    budget_tokens: int,
+) -> Answer:
+    """Preview, or with `confirm` the deletion. `scope`: source (by `handle` or a part of the label), session, project or all.
+
+    Raises:
+        UsageError: no scope, nothing named for scope=source, dry_run=false without a token, or a token that is not valid (any
+            more). StoreError.
+    """
+    checked_budget(budget_tokens)
+    if confirm:
+        return _delete(services, confirm, budget_tokens)
+    if not dry_run:
+        raise UsageError("nothing is deleted without a preview", "Call without dry_run, then again with its token as `confirm`.")
+    doomed = _doomed(services, scope, source, handle)
+    if not doomed:
+        return answer(["nothing is stored there"], budget_tokens, {"sources": 0, "bytes": 0, "confirm": None})
+    token = services.store.previews.put(services.project, [one.handle for one in doomed])
+    return _preview(doomed, token, budget_tokens)
+
+
+def _doomed(services: Services, scope: str | None, source: str | None, handle: str | None) -> Sequence[Source]:
+    store, project = services.store, services.project
+    if scope == "source" and handle:
+        return [store.get(handle, project=project)]
+    if scope == "source" and not source:
+        raise UsageError("scope=source wants to know which", "Give a `handle`, or a `source` that labels contain.")
+    scopes = {
+        "source": Scope(project, source=source),
+        "session": Scope(project, session=services.session),
+        "project": Scope(project),
+        "all": Scope(None),
+    }
+    if scope not in scopes:
+        raise UsageError("ctx_purge wants a `scope`", "It is one of source, session, project, all.")
+    return store.sources(scopes[scope], limit=_MOST)
+
+
+def _preview(doomed: Sequence[Source], token: str, budget_tokens: int) -> Answer:
+    size = sum(one.bytes for one in doomed)
+    kinds = ", ".join(f"{number} {origin}" for origin, number in Counter(one.origin for one in doomed).most_common())
+    projects = len({one.project for one in doomed})
+    where = f" in {projects} projects" if projects > 1 else ""
+    till = f"confirm={token} within {PREVIEW_S:.0f} s does it"
+    head = f"would delete {counted(len(doomed), 'source')}{where} ({kinds}), {size} B; {till}"
+    rows = [f"{one.handle} {one_line(one.label, 80)}: {one.bytes} B" for one in doomed[:200]]
+    shown = first_fitting(rows, budget_tokens - cost(head) - cost("+1000000 more"))
+    left = len(doomed) - len(shown)
+    facts: dict[str, Any] = {"sources": len(doomed), "bytes": size, "confirm": token, "expires_s": PREVIEW_S}
+    return answer([head, *shown, *([f"+{left} more"] if left else [])], budget_tokens, facts)
+
+
+def _delete(services: Services, token: str, budget_tokens: int) -> Answer:
+    handles = services.store.previews.take(services.project, token.strip())
+    if handles is None:
+        raise UsageError(
+            f"{token[:40]!r} is not a token that works (any more)",
+            "Preview again: a token works once, for a minute, in its project.",
+        )
+    number = services.store.forget_all(handles)
+    return answer([f"deleted {counted(number, 'source')}"], budget_tokens, {"deleted": number})
