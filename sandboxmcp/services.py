@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -55,13 +56,21 @@ class Services:
     def _store(self) -> Store:
         from sandboxmcp.store.store import Store
 
-        return Store(
+        store = Store(
             self.settings.data_dir,
             index_head=self.settings["index.head"],
             index_tail=self.settings["index.tail"],
             mask=self._mask,
             keep_raw=self.settings["capture.raw"],
         )
+        self._forget_old(store)
+        return store
+
+    def _forget_old(self, store: Store) -> None:
+        """Captures and pages that are older than their settings keep them; a few hundred at each start."""
+        for name, origins in (("captures", ("execute", "batch", "artifact")), ("pages", ("page",))):
+            if days := self.settings[f"retention.{name}"]:
+                store.forget_all(store.expired(origins, time.time() - days * 86_400))
 
     def _mask(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Masks credentials. Without a policy nothing is kept: BrokenPack, as for everything else that runs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import version as installed_version
+from typing import Annotated
 
 import typer
 
@@ -19,8 +20,18 @@ def add_to(group: typer.Typer) -> None:
     """Register the commands."""
 
     @command(group, "doctor", acts=("workspace", "data_dir", "policy_packs"))
-    def doctor(settings: Settings, as_json: bool) -> int:
+    def doctor(
+        settings: Settings,
+        as_json: bool,
+        repair: Annotated[bool, typer.Option("--repair", help="Build the store's index anew from its captures.")] = False,
+    ) -> int:
         """Check sandbox, runtimes, store and policy; every failure comes with its fix."""
+        if repair:
+            from sandboxmcp.tools.admin import repair as mend
+
+            mended = use(settings, "ctx_doctor", mend)
+            show(mended, as_json)
+            return _EXIT_CODES["store"] if mended.is_error else 0
         from sandboxmcp.tools.admin import doctor as examine
 
         reply = use(settings, "ctx_doctor", examine)

@@ -82,6 +82,33 @@ def add_to(group: typer.Typer) -> None:
         given = {"action": "forget" if forget else "list", "source": None if forget else source, "handle": forget}
         return _tell("ctx_sources", "knowledge", "sources", settings, as_json, given, budget)
 
+    @command(group, "fetch")
+    def fetch(
+        settings: Settings,
+        as_json: bool,
+        urls: Annotated[list[str], typer.Argument(help="One or more URLs.", show_default=False)],
+        source: Annotated[str | None, typer.Option(help="The label; default: the URL.", show_default=False)] = None,
+        intent: Annotated[str | None, typer.Option(help="What you want to know.", show_default=False)] = None,
+        force: Annotated[bool, typer.Option("--force", help="Fetch again what is still young.")] = False,
+        budget: _Budget = None,
+    ) -> int:
+        """Fetch pages, as far as the policy lets curl fetch, and store their text for search."""
+        given = {"requests": [{"url": url} for url in urls], "source": source, "intent": intent, "force": force}
+        return _tell("ctx_fetch_and_index", "fetching", "fetch_blocking", settings, as_json, given, budget)
+
+    @command(group, "purge")
+    def purge(
+        settings: Settings,
+        as_json: bool,
+        scope: Annotated[str | None, typer.Argument(help="source, project or all.", show_default=False)] = None,
+        source: _Source = None,
+        confirm: Annotated[str | None, typer.Option(help="The token of a preview, to delete.", show_default=False)] = None,
+        budget: _Budget = None,
+    ) -> int:
+        """Delete what is stored: shows first what would go, and gives the token that does it."""
+        given = {"scope": scope, "source": source, "confirm": confirm}
+        return _tell("ctx_purge", "purging", "purge", settings, as_json, given, budget)
+
 
 def _tell(tool: str, module: str, name: str, settings: Settings, as_json: bool, given: dict[str, Any], budget: int | None) -> int:
     """Check the arguments as the server would, run the tool, print the answer."""

@@ -18,6 +18,7 @@ from sandboxmcp.store.words import HEADINGS_BETWEEN
 CHUNK_BYTES = 4_096
 PASSAGE_BYTES = 500
 PASSAGE_LINES = 4
+PASSAGE_PARTS = 16
 _TITLE_BYTES = 300
 
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
@@ -57,7 +58,7 @@ def passages_of(chunk: Chunk) -> Iterator[Passage]:
     for line in chunk.lines:
         length = line.size + 1
         blank = not line.text.strip()
-        if held and (len(held) >= PASSAGE_LINES or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2)):
+        if held and (_is_full(held, line) or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2)):
             yield _passage(held)
             held, size = [], 0
         if held or not blank:
@@ -65,6 +66,14 @@ def passages_of(chunk: Chunk) -> Iterator[Passage]:
             size += length
     if held:
         yield _passage(held)
+
+
+def _is_full(held: Sequence[Line], following: Line) -> bool:
+    """Four lines; the parts of one line (a record of JSON by its keys) count as one, and no other line is put beside them."""
+    if following.number == held[-1].number:
+        record_begins = following.text.strip() == "{" and len(held) > 1
+        return len(held) >= PASSAGE_PARTS or (record_begins and sum(line.size for line in held) > PASSAGE_BYTES // 4)
+    return len(held) >= PASSAGE_LINES or not following.whole or (len(held) > 1 and held[0].number == held[-1].number)
 
 
 def _passage(lines: list[Line]) -> Passage:

@@ -96,6 +96,19 @@ class Indexer:
         self._text_rows.clear()
 
 
+def emptied(connection: Connection) -> None:
+    """Takes everything out of the index without reading it, so that a damaged one goes too; sources stay, with nothing indexed."""
+    for statement in (
+        "INSERT INTO passages_fts(passages_fts) VALUES ('delete-all')",
+        "INSERT INTO words_fts(words_fts) VALUES ('delete-all')",
+        "DELETE FROM passages",
+        "DELETE FROM chunks",
+        "DELETE FROM words",
+        "UPDATE sources SET chunks = 0, passages = 0, words = 0, first_passage = 0, last_passage = -1, terms = '[]'",
+    ):
+        connection.execute(statement)
+
+
 def unindex(connection: Connection, source: int) -> None:
     """Takes a source's chunks, passages and words out of the index."""
     first, last = connection.execute("SELECT first_passage, last_passage FROM sources WHERE id = ?", (source,)).fetchone()

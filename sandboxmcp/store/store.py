@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,8 @@ from sandboxmcp.store import catalogue
 from sandboxmcp.store.captures import Capture, Captures, Draft, prepare_folder
 from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.counters import Counters, Usage
-from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, unindex
-from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
+from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, emptied, unindex
+from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
 from sandboxmcp.store.markup import spell_html, spell_json
 from sandboxmcp.store.pages import Pages, Previews
@@ -43,6 +43,15 @@ _FORGOTTEN_TOGETHER = 50
 _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
 _SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": spell_json}
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair found: sources indexed anew, handles of those whose capture is lost, what SQLite said of its file."""
+
+    sources: int
+    lost: tuple[str, ...]
+    damage: tuple[str, ...]
 
 
 class Store:
@@ -283,11 +292,37 @@ class Store:
             for older in catalogue.replaced_by(connection, new, label, source):
                 unindex(connection, older)
                 catalogue.record(connection, older, NOTHING_INDEXED)
+        self._index(connection, source, capture, parts, form)
+        return handle
+
+    def _index(self, connection: Connection, source: int, capture: Capture, parts: list[tuple[int, int]], form: Form) -> None:
         indexer = Indexer(connection, source, self._pieces)
         for start, stop in parts:
             indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), _SPELLING[form]), form)
         catalogue.record(connection, source, indexer.finish())
-        return handle
+
+    def repair(self) -> Repaired:
+        """Checks the file, and builds the index anew from the captures. Sources whose capture is lost are deleted.
+
+        One transaction: a repair that is killed leaves the store as it was.
+
+        Raises:
+            StoreError: the database itself is damaged beyond its index.
+        """
+        with self._database.writing() as connection:
+            damage = [row for (row,) in connection.execute("PRAGMA quick_check(5)") if row != "ok"]
+            emptied(connection)
+            lost: list[str] = []
+            live = list(connection.execute("SELECT id, handle, digest, kind FROM sources WHERE replaced_by IS NULL ORDER BY id"))
+            for source, handle, digest, kind in live:
+                try:
+                    with self._captures.open(digest) as capture:
+                        form = recognise_form(shown(b"".join(capture.read(0, SAMPLE_BYTES))), kind)
+                        self._index(connection, source, capture, self._indexed_parts(capture), form)
+                except StoreError:
+                    lost.append(handle)
+            _delete(connection, lost)
+        return Repaired(len(live) - len(lost), tuple(lost), tuple(damage))
 
     def _indexed_parts(self, capture: Capture) -> list[tuple[int, int]]:
         """Byte ranges to index: all of it, or head and tail, cut at line ends unless a line would cost half of them."""

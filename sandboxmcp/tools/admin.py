@@ -45,6 +45,20 @@ def doctor(services: Services) -> Answer:
     return answer(lines, services.settings["budget_tokens"], {"ok": healthy, "checks": facts}, is_error=not healthy)
 
 
+def repair(services: Services) -> Answer:
+    """The store's index built anew from its captures; says what was lost.
+
+    Raises:
+        StoreError: the database itself is damaged.
+    """
+    done = services.store.repair()
+    lines = [f"indexed {counted(done.sources, 'source')} anew from the captures"]
+    lines += [f"SQLite said of the file: {one_line(text, 300)}" for text in done.damage]
+    lines += [f"lost, its capture is gone: {handle}" for handle in done.lost]
+    facts = {"sources": done.sources, "lost": list(done.lost), "damage": list(done.damage)}
+    return answer(lines, services.settings["budget_tokens"], facts, is_error=bool(done.lost))
+
+
 def _told(check: Check) -> Sequence[str]:
     line = f"{'ok' if check.ok else 'FAILED'} {check.name}: {one_line(check.detail, 300)}"
     return [line] if check.ok or not check.fix else [line, f"  fix: {one_line(check.fix, 600)}"]

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import urldefrag, urlsplit
 
@@ -92,6 +93,11 @@ async def fetch_and_index(
             group.start_soon(one, index)
     got = [results[index] for index in range(len(wanted))]
     return await anyio.to_thread.run_sync(_answer, services, got, intent, budget_tokens)
+
+
+def fetch_blocking(services: Services, **arguments: Any) -> Answer:
+    """The same for callers without an event loop."""
+    return anyio.run(partial(fetch_and_index, services, **arguments))
 
 
 def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str, str]]) -> list[Wanted]:
