@@ -37,14 +37,14 @@ def test_fork_bombs_in_two_sandboxes_leave_a_third_working(make_inside):
 
 
 MEMORY = {
-    "one process": "held = bytearray(b'x') * (256 << 20)\nprint(len(held))",
+    "one process": "import time\nheld = bytearray(b'x') * (256 << 20)\ntime.sleep(4)\nprint('held')",
     "many children": (
         "import os, time\n"
         "for _ in range(8):\n"
-        "    if os.fork() == 0:\n        held = bytearray(b'x') * (40 << 20); time.sleep(3); os._exit(0)\n"
-        "time.sleep(1); print('held')"
+        "    if os.fork() == 0:\n        held = bytearray(b'x') * (40 << 20); time.sleep(6); os._exit(0)\n"
+        "time.sleep(4); print('held')"
     ),
-    "memfd": "import os, time\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20); time.sleep(1); print('held')",
+    "memfd": "import os, time\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20); time.sleep(4); print('held')",
 }
 OUT_OF_SIGHT = {
     "memfd in flight": (
