@@ -93,9 +93,12 @@ def _bytes(stream: Any) -> bytes:
     return stream.path.read_bytes() if stream is not None and stream.kept < 8 << 20 else b""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def make_inside(sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Inside]]:
-    """Makes sandboxed runners, each with a workspace of its own; keyword arguments are settings (`limits__output=…`)."""
+    """Makes sandboxed runners, each with a workspace of its own; keyword arguments are settings (`limits__output=…`).
+
+    They end with the module: an ordinary user has 1,024 descriptors, and all the tests in one process start many.
+    """
     made: list[Inside] = []
 
     def make(make_broker: Callable[[Settings], Any] | None = None, **flags: Any) -> Inside:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,20 +71,6 @@ def on_the_host(code: str, language: str, folder: Any, timeout_s: float) -> subp
     return subprocess.run(
         [*program, code], cwd=folder, capture_output=True, text=True, errors="replace", timeout=timeout_s, stdin=subprocess.DEVNULL
     )
-
-
-@pytest.fixture(scope="module")
-def make_inside(make_inside: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The same, but a module's sandboxes end with it: an ordinary user has 1,024 descriptors, and this suite starts many."""
-    made = []
-
-    def make(**flags: Any) -> Any:
-        made.append(make_inside(**flags))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.wait(one.runner.close())
 
 
 @pytest.fixture
