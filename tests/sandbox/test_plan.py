@@ -13,6 +13,7 @@ from sandboxmcp.core.settings import load_settings
 from sandboxmcp.sandbox.bwrap import GUEST, Bind
 from sandboxmcp.sandbox.interpreter import running_interpreter
 from sandboxmcp.sandbox.plan import plan_sandbox
+from sandboxmcp.sandbox.workspace import checked_workspace
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -36,19 +37,22 @@ def test_our_own_code_in_the_workspace_is_read_only_and_its_folders_cannot_be_mo
 
 
 def test_every_folder_above_a_protected_one_is_a_mountpoint_mounted_before_it(tmp_path):
-    binds = planned(REPOSITORY.parent if deep_enough() else REPOSITORY, tmp_path).profile.binds
+    workspace = widest_workspace()
+    binds = planned(workspace, tmp_path).profile.binds
     order = [bind.target for bind in binds if bind.source == bind.target]  # what covers a secret moves along with its folder
-    workspace = str(REPOSITORY.parent if deep_enough() else REPOSITORY)
-    for target in order[order.index(workspace) + 1 :]:
+    for target in order[order.index(str(workspace)) + 1 :]:
         parent = os.path.dirname(target)
-        while parent.startswith(workspace + "/"):
+        while parent.startswith(f"{workspace}/"):
             assert order.index(parent) < order.index(target)
             parent = os.path.dirname(parent)
 
 
-def deep_enough() -> bool:
-    """Whether the folder above the checkout may be a workspace at all."""
-    return len(REPOSITORY.parts) > 4
+def widest_workspace() -> Path:
+    """The folder above the checkout, so that protected ones lie deeper, where it may be a workspace, as it may hold a home."""
+    try:
+        return checked_workspace(REPOSITORY.parent)
+    except UsageError:
+        return REPOSITORY
 
 
 def test_the_interpreter_comes_with_its_installation_outside_usr(tmp_path):
