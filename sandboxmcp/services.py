@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,8 +64,11 @@ class Services:
             index_tail=self.settings["index.tail"],
             mask=self._mask,
             keep_raw=self.settings["capture.raw"],
+            owner=(self.project, self.session),
         )
-        self._forget_old(store)
+        with contextlib.suppress(StoreError):  # a store that cannot be written can still be searched
+            store.adopt()
+            self._forget_old(store)
         return store
 
     def _forget_old(self, store: Store) -> None:

@@ -2,6 +2,8 @@
 
 Durability: WAL with synchronous NORMAL. What was committed survives the death of the process (kill -9); a power cut may take
 the last commits but never the file's integrity (https://www.sqlite.org/pragma.html#pragma_synchronous).
+
+A full disk undoes the transaction that met it and gives back what its log took. A file that may only be read is opened so.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sandboxmcp.core.errors import StoreError
+from sandboxmcp.core.errors import DiskFull, ReadOnlyStore, StoreError
+from sandboxmcp.core.reserve import Reserve
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -30,6 +33,8 @@ Migration = Callable[["sqlite_utils.Database"], None]
 _BUSY_S = 60.0
 """How long a writer waits for another process: indexing the largest capture holds the write lock for about 20 s."""
 _RETRY_S = 0.01
+_PAGE = 64 << 10
+"""Less than this free is no room at all."""
 _JOURNAL_BYTES = 64 << 20
 """What the write-ahead log may keep of the disk after a large transaction."""
 
@@ -80,10 +85,45 @@ class Database:
         self._writer = threading.Lock()
         self._idle: list[Connection] = []
         self._closed = False
+        self._uri = ""
+        """How the file is opened when it may only be read."""
+        self._reserve = Reserve(path.parent / "reserve")
+        if _only_readable(path):
+            self._open_read_only(len(migrations))
+            return
         self._create_file()
+        try:
+            self._prepare(migrations)
+        except StoreError:
+            if not self._reserve.release():
+                raise
+            self._prepare(migrations)
+        self._reserve.hold()
+
+    @property
+    def read_only(self) -> bool:
+        """Then `writing` always raises."""
+        return bool(self._uri)
+
+    def _prepare(self, migrations: Sequence[Migration]) -> None:
         with self._explained():
             self._switch_to_wal()
             self._migrate(migrations)
+
+    def _open_read_only(self, known: int) -> None:
+        """With the log that a writer left, if there is one; else as a file that nobody changes (then SQLite needs no log)."""
+        for mode in ("mode=ro", "mode=ro&immutable=1"):
+            while self._idle:
+                self._idle.pop().close()
+            self._uri = f"{self.path.resolve().as_uri()}?{mode}"
+            with contextlib.suppress(self._sqlite.Error), self._lent() as connection:
+                version = _version(connection)
+                break
+        else:
+            raise ReadOnlyStore(f"The store {self.path} cannot be read", _ELSEWHERE)
+        self._refuse_newer(version, known)
+        if version < known:
+            raise ReadOnlyStore(f"The store {self.path} is of an older version and may only be read", _ELSEWHERE)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -97,23 +137,46 @@ class Database:
                     connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def writing(self, *, patient: bool = True) -> Iterator[Connection]:
+    def writing(self, *, patient: bool = True, freeing: bool = False) -> Iterator[Connection]:
         """A connection inside a write transaction: committed at the end, undone by any exception.
 
         Patient: waits for other threads without bound and for other processes up to a minute. Else it does not wait.
+        `freeing`: the transaction deletes, so that on a full disk it may use the reserve.
 
         Raises:
             Busy: impatient, and another thread or process is writing.
+            DiskFull, ReadOnlyStore.
         """
+        if self.read_only:
+            raise ReadOnlyStore(f"The store {self.path} may only be read", _ELSEWHERE)
         with self._explained(), self._alone(patient), self._lent() as connection:
+            if freeing:
+                self._reserve.release()
             self._begin(connection, patient)
             try:
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if self._is_full(error):
+                    self._shorten_log(connection)
                 raise
+        if not freeing:
+            self._reserve.hold()
+
+    def _is_full(self, error: BaseException) -> bool:
+        """No room for a page, or none for the index of the log, which SQLite tells as an I/O error."""
+        if not isinstance(error, self._sqlite.Error):
+            return False
+        return "full" in str(error) or ("I/O" in str(error) and self._reserve.free() < _PAGE)
+
+    def _shorten_log(self, connection: Connection) -> None:
+        """The log has grown by what was undone."""
+        connection.execute("PRAGMA busy_timeout = 0")
+        with contextlib.suppress(self._sqlite.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1000)}")
 
     @contextlib.contextmanager
     def _alone(self, patient: bool) -> Iterator[None]:
@@ -161,7 +224,9 @@ class Database:
                 self._idle.append(connection)
 
     def _connect(self) -> Connection:
-        connection: Connection = self._sqlite.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        connection: Connection = self._sqlite.connect(
+            self._uri or self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False, uri=bool(self._uri)
+        )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
@@ -219,10 +284,18 @@ class Database:
         try:
             yield
         except self._sqlite.Error as error:
+            if self._is_full(error):
+                raise DiskFull(f"The disk of {self.path.parent} is full", DISK_FULL_FIX) from error
             raise StoreError(f"The store {self.path} failed: {error}", _fix(str(error))) from error
 
 
 _ELSEWHERE = "Make its folder writable, or set SANDBOXMCP_DATA_DIR to a folder that is."
+DISK_FULL_FIX = "Free some space, forget sources (ctx_purge, sandboxmcp purge), or set SANDBOXMCP_DATA_DIR to another disk."
+
+
+def _only_readable(path: Path) -> bool:
+    """Is the file there, and may it or its folder not be written? SQLite has its log beside the file."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _version(connection: Any) -> int:
@@ -234,6 +307,4 @@ def _fix(message: str) -> str:
         return "Another process is writing to it; try again."
     if "not a database" in message or "malformed" in message or "corrupt" in message:
         return "Move the file (with its -wal and -shm) aside; a new one is made at the next start."
-    if "full" in message:
-        return "Free some disk space."
     return _ELSEWHERE

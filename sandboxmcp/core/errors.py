@@ -6,6 +6,8 @@
     ├── SandboxUnavailable           4   no sandbox, so no kernel; carries cause and remedy
     │   └── KernelError              4   a kernel died or never answered; carries what it wrote to stderr
     ├── StoreError                   5   the store cannot be opened, read or written
+    │   ├── DiskFull                     5   there is no room left for it
+    │   └── ReadOnlyStore                5   its folder or its disk may only be read
     └── BrokenPack                   6   a policy pack does not load; carries file and line
 
 A script that fails is a result and a verdict is a value: neither is raised by the rooms below `cli`.
@@ -64,6 +66,14 @@ class StoreError(SandboxmcpError):
     """The store cannot be opened, read or written."""
 
     exit_code = 5
+
+
+class DiskFull(StoreError):
+    """The disk has no room for what was to be written. What was there before still is, and can be read and deleted."""
+
+
+class ReadOnlyStore(StoreError):
+    """The store may be read and searched, not written."""
 
 
 class BrokenPack(SandboxmcpError):

@@ -16,8 +16,7 @@ import hashlib
 import os
 import struct
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +25,8 @@ from typing import BinaryIO
 import zstandard
 
 from sandboxmcp.core.errors import StoreError
+from sandboxmcp.store.disk import flush_folder, prepare_folder, unwritable
+from sandboxmcp.store.incoming import DRAFT
 
 _BLOCK = 256 << 10
 _LEVEL = 3
@@ -34,8 +35,6 @@ _SKIPPABLE = 0x184D2A5E
 _ENTRY = struct.Struct("<QQ")
 _TRAILER = struct.Struct("<IIQQB4s")
 _MARK = b"SMC1"
-_STALE_S = 7 * 86_400
-"""A temporary file that nobody wrote to for this long belongs to a process that died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,10 @@ class Draft:
 class Captures:
     """The folder of captures. Reference counting is the store's business."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, drafts: Callable[[], Path] | None = None) -> None:
+        """`drafts` gives a folder on the same disk for what is being written; without it that is the folder itself."""
         self._folder = folder
-        prepare_folder(folder, ".draft-*")
+        self._drafts = drafts or (lambda: folder)
 
     def write(self, pieces: Iterable[bytes]) -> Draft:
         """The content compressed and flushed to disk; memory is one block, whatever the size.
@@ -63,7 +63,8 @@ class Captures:
         """
         path: Path | None = None
         try:
-            descriptor, name = tempfile.mkstemp(prefix=".draft-", dir=self._folder)
+            prepare_folder(self._folder)
+            descriptor, name = tempfile.mkstemp(prefix=DRAFT, dir=self._drafts())
             path = Path(name)
             with os.fdopen(descriptor, "wb") as file:
                 digest, size, lines = _compress(pieces, file)
@@ -73,7 +74,7 @@ class Captures:
             if path is not None:
                 path.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise _unwritable(self._folder, error) from None
+                raise unwritable(self._folder, error) from None
             raise
         return Draft(path, digest, size, lines)
 
@@ -86,10 +87,10 @@ class Captures:
                 return
             final.parent.mkdir(mode=0o700, exist_ok=True)
             draft.path.rename(final)
-            _flush_folder(final.parent)
-            _flush_folder(self._folder)
+            flush_folder(final.parent)
+            flush_folder(self._folder)
         except OSError as error:
-            raise _unwritable(self._folder, error) from None
+            raise unwritable(self._folder, error) from None
 
     def drop(self, draft: Draft) -> None:
         draft.path.unlink(missing_ok=True)
@@ -212,21 +213,6 @@ class Capture:
         return self._inflate.decompress(self._file.read(end - offsets[number]), max_output_size=self._block)
 
 
-def prepare_folder(folder: Path, temporary: str) -> None:
-    """Makes a private folder, and takes out the temporary files (a glob) that dead processes left there a week ago.
-
-    Raises:
-        StoreError: it cannot be made.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in folder.glob(temporary):
-            if path.is_file() and time.time() - path.stat().st_mtime > _STALE_S:
-                path.unlink(missing_ok=True)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-
-
 def _compress(pieces: Iterable[bytes], file: BinaryIO) -> tuple[str, int, int]:
     """Writes the whole file. Returns the digest, the bytes and the lines of the content."""
     squeeze = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
@@ -256,19 +242,3 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
             del waiting[:_BLOCK]
     if waiting:
         yield bytes(waiting)
-
-
-def _flush_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # Windows opens no folders
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _unwritable(folder: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"The captures under {folder} cannot be written: {error.strerror or error}",
-        "Make the folder writable and free some disk space, or set SANDBOXMCP_DATA_DIR to another one.",
-    )

@@ -91,7 +91,7 @@ def get(connection: Connection, handle: str, project: str | None) -> Source:
         UsageError: there is none; names near handles.
     """
     row = connection.execute(
-        f"SELECT {_FIELDS} FROM sources WHERE handle = ? AND (?2 IS NULL OR project = ?2)",  # noqa: S608
+        f"SELECT {_FIELDS} FROM sources WHERE handle = ? AND (?2 IS NULL OR project = ?2) AND replaced_by IS NOT id",  # noqa: S608
         (storable(handle), None if project is None else storable(project)),
     ).fetchone()
     if row is None:
@@ -126,7 +126,10 @@ def files(connection: Connection, scope: Scope, limit: int) -> list[StoredFile]:
 
 def known(connection: Connection, handles: Sequence[str]) -> list[str]:
     """Those of the handles that there are."""
-    rows = connection.execute("SELECT handle FROM sources WHERE handle IN (SELECT value FROM json_each(?))", (json.dumps(handles),))
+    rows = connection.execute(
+        "SELECT handle FROM sources WHERE handle IN (SELECT value FROM json_each(?)) AND replaced_by IS NOT id",
+        (json.dumps(handles),),
+    )
     return [handle for (handle,) in rows]
 
 
@@ -165,29 +168,44 @@ def same(connection: Connection, new: NewSource, label: str, digest: str) -> tup
     return row
 
 
-def replaced_by(connection: Connection, new: NewSource, label: str, source: int) -> list[int]:
-    """Ids of the older sources that new content of a file or page replaces: same place and label in the project. Marks them."""
-    ids = [
-        id_
-        for (id_,) in connection.execute(
-            "SELECT id FROM sources WHERE project = ? AND origin = ? AND label = ? AND path IS ? AND id <> ?"
-            " AND replaced_by IS NULL",
-            (new.project, new.origin, label, new.path, source),
-        )
-    ]
-    connection.executemany("UPDATE sources SET replaced_by = ?1 WHERE id = ?2 OR replaced_by = ?2", ((source, id_) for id_ in ids))
-    return ids
-
-
-def with_older(connection: Connection, handles: Iterable[str]) -> list[tuple[int, str]]:
-    """Ids and digests of these sources and of those that they replaced."""
-    return list(
-        connection.execute(
-            "WITH chosen AS (SELECT id FROM sources WHERE handle IN (SELECT value FROM json_each(?)))"
-            " SELECT id, digest FROM sources WHERE id IN chosen OR replaced_by IN chosen",
-            (json.dumps(list(handles)),),
-        )
+def has_content(connection: Connection, digest: str, project: str, session: str) -> bool:
+    """Did this session of the project store this content?"""
+    found = connection.execute(
+        "SELECT 1 FROM sources WHERE digest = ? AND project = ? AND session = ?", (digest, storable(project), storable(session))
     )
+    return found.fetchone() is not None
+
+
+def replace_older(connection: Connection, new: NewSource, label: str, source: int) -> None:
+    """Marks the sources that new content of a file or page replaces: same place and label in the project."""
+    connection.execute(
+        "UPDATE sources SET replaced_by = ?1 WHERE replaced_by IN (SELECT id FROM sources"
+        " WHERE project = ?2 AND origin = ?3 AND label = ?4 AND path IS ?5 AND id <> ?1 AND replaced_by IS NULL)",
+        (source, new.project, new.origin, label, new.path),
+    )
+    connection.execute(
+        "UPDATE sources SET replaced_by = ?1"
+        " WHERE project = ?2 AND origin = ?3 AND label = ?4 AND path IS ?5 AND id <> ?1 AND replaced_by IS NULL",
+        (source, new.project, new.origin, label, new.path),
+    )
+
+
+def disown(connection: Connection, handles: Iterable[str]) -> set[str]:
+    """Makes these sources, and those that they replaced, unknown; returns the digests of their captures.
+
+    What is left of one is a row that has replaced itself, until its passages are taken out of the index.
+    """
+    rows = connection.execute(
+        "WITH chosen AS (SELECT id FROM sources WHERE handle IN (SELECT value FROM json_each(?)))"
+        " SELECT id, digest FROM sources WHERE id IN chosen OR replaced_by IN chosen",
+        (json.dumps(list(handles)),),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE sources SET replaced_by = id, handle = '-' || id, digest = '', label = '', project = '', session = '', path = NULL"
+        " WHERE id = ?",
+        [(source,) for source, _ in rows],
+    )
+    return {digest for _, digest in rows}
 
 
 def terms(connection: Connection, handles: Sequence[str], limit: int) -> list[str]:
@@ -209,7 +227,7 @@ def _new_handle(connection: Connection) -> str:
 
 def _near(connection: Connection, handle: str, project: str | None) -> str:
     rows = connection.execute(
-        "SELECT handle FROM sources WHERE (?1 IS NULL OR project = ?1) ORDER BY id DESC LIMIT 5000",
+        "SELECT handle FROM sources WHERE (?1 IS NULL OR project = ?1) AND replaced_by IS NOT id ORDER BY id DESC LIMIT 5000",
         (None if project is None else storable(project),),
     )
     near = difflib.get_close_matches(handle.lower()[:40], [name for (name,) in rows], _NEAR_HANDLES)

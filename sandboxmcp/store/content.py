@@ -1,7 +1,12 @@
-"""What is given to the store: bytes, text or a file, read as bytes in pieces."""
+"""What is given to the store: bytes, text or a file, read as bytes in pieces; UTF-16 with its mark as UTF-8.
+
+Lines, masks and terminals all go by bytes of ASCII, so that what Windows programs write in UTF-16 would be neither found nor
+shown, nor would a credential in it be masked.
+"""
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import stat
@@ -16,15 +21,18 @@ _PIECE = 1 << 20
 class Content:
     """Readable more than once, never held in memory when it is a file."""
 
-    def __init__(self, given: bytes | str | Path, mask: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None) -> None:
-        """Looks at a path, reads nothing yet. `mask` rewrites what is read.
+    def __init__(
+        self, given: bytes | str | Path, mask: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None, *, text: bool = True
+    ) -> None:
+        """Looks at a path, reads nothing yet. `mask` rewrites what is read; `text` says that it is to be read by people.
 
         Raises:
             UsageError: a path that is not a regular file; a pipe or a device might never end.
         """
         self._mask = mask
+        self._text = text
         self.shrunk = 0
-        """Bytes that the mask took away when the pieces were last read."""
+        """Bytes that the mask, or another encoding, took away when the pieces were last read."""
         self._path = given if isinstance(given, Path) else None
         # A text may carry surrogates: bytes that were not UTF-8 where it came from.
         self._data = (
@@ -40,11 +48,9 @@ class Content:
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes, masked, in order. Raises as `raw_pieces` does."""
-        if self._mask is None:
-            yield from self.raw_pieces()
-            return
         self.shrunk = 0
-        for piece in self._mask(self._counted()):
+        given = _as_utf8(self._counted()) if self._text else self._counted()
+        for piece in given if self._mask is None else self._mask(given):
             self.shrunk -= len(piece)
             yield piece
 
@@ -107,6 +113,29 @@ class RawCopies:
     def forget(self, handles: Iterable[str]) -> None:
         for handle in handles:
             (self._folder / handle).unlink(missing_ok=True)
+
+
+def is_utf16(beginning: bytes) -> bool:
+    """Is this the beginning of a text in UTF-16 with a byte order mark? Binary files may begin alike, but do not decode."""
+    if not beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return False
+    try:
+        text = codecs.getincrementaldecoder("utf-16")().decode(beginning)
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text
+
+
+def _as_utf8(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    decoder: codecs.IncrementalDecoder | None = None
+    first = True
+    for piece in pieces:
+        if first and is_utf16(piece):
+            decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        first = False
+        yield piece if decoder is None else decoder.decode(piece).encode()
+    if decoder is not None and (rest := decoder.decode(b"", True)):
+        yield rest.encode()
 
 
 def _digest(pieces: Iterable[bytes]) -> str:

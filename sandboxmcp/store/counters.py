@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sandboxmcp.core.database import Busy, Database
+from sandboxmcp.core.database import Database
+from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Source
 
 if TYPE_CHECKING:
@@ -53,9 +54,12 @@ class Counters:
 
     def add_usage(self, usage: Usage) -> None:
         with self._lock:
-            self._usage[usage.tool] = self._usage.get(usage.tool, Usage(usage.tool, 0, 0, 0)) + usage
-        with contextlib.suppress(Busy):
+            self._count(usage)
+        with contextlib.suppress(StoreError):  # busy, full or read-only: they are written another time
             self.write(patient=False)
+
+    def _count(self, usage: Usage) -> None:
+        self._usage[usage.tool] = self._usage.get(usage.tool, Usage(usage.tool, 0, 0, 0)) + usage
 
     def with_hits(self, sources: Iterable[Source]) -> list[Source]:
         """The sources with the hits that are not written yet."""
@@ -72,17 +76,24 @@ class Counters:
 
     def write(self, *, patient: bool) -> None:
         """Writes what is counted. Impatient: raises Busy at once when another writes."""
-        with self._database.writing(patient=patient) as connection, self._lock:
-            self._write(connection)
-            self._hits.clear()
-            self._usage.clear()
+        with self._lock:
+            hits, self._hits = self._hits, Counter()
+            usage, self._usage = self._usage, {}
+        try:
+            with self._database.writing(patient=patient) as connection:
+                _write(connection, hits, usage.values())
+        except BaseException:
+            with self._lock:
+                self._hits.update(hits)
+                for one in usage.values():
+                    self._count(one)
+            raise
 
-    def _write(self, connection: Connection) -> None:
-        connection.executemany(
-            "UPDATE sources SET hits = hits + ? WHERE handle = ?", [(n, handle) for handle, n in self._hits.items()]
-        )
-        connection.executemany(
-            "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT(tool) DO UPDATE SET calls = calls + excluded.calls,"
-            " bytes_captured = bytes_captured + excluded.bytes_captured, bytes_returned = bytes_returned + excluded.bytes_returned",
-            [(one.tool, one.calls, one.bytes_captured, one.bytes_returned) for one in self._usage.values()],
-        )
+
+def _write(connection: Connection, hits: Mapping[str, int], usage: Iterable[Usage]) -> None:
+    connection.executemany("UPDATE sources SET hits = hits + ? WHERE handle = ?", [(n, handle) for handle, n in hits.items()])
+    connection.executemany(
+        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT(tool) DO UPDATE SET calls = calls + excluded.calls,"
+        " bytes_captured = bytes_captured + excluded.bytes_captured, bytes_returned = bytes_returned + excluded.bytes_returned",
+        [(one.tool, one.calls, one.bytes_captured, one.bytes_returned) for one in usage],
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,15 +78,16 @@ class Indexer:
     def finish(self) -> Indexed:
         """Writes what is waiting and the vocabulary."""
         self._flush()
-        learn(self._connection, self._counts.vocabulary())
+        vocabulary = self._counts.vocabulary()
+        learn(self._connection, vocabulary)
         chunks, passages = self._chunk - self._before[0], self._passage - self._before[1]
-        return Indexed(chunks, passages, self._words, self._before[1] + 1, self._passage, self._terms())
+        return Indexed(chunks, passages, self._words, self._before[1] + 1, self._passage, self._terms(vocabulary))
 
-    def _terms(self) -> tuple[str, ...]:
-        candidates = self._counts.candidates(_TERM_CANDIDATES)
+    def _terms(self, vocabulary: Mapping[str, int]) -> tuple[str, ...]:
+        candidates = self._counts.candidates(vocabulary, _TERM_CANDIDATES)
         uses = uses_of(self._connection, list(candidates))
-        best = sorted(candidates, key=lambda word: (-candidates[word] / (1 + uses.get(word, 1)) ** 0.5, word))
-        return tuple(best[:_TERMS])
+        worth = {word: value / (1 + math.log(1 + uses[word] - vocabulary[word])) for word, value in candidates.items()}
+        return tuple(sorted(worth, key=lambda word: (-worth[word], word))[:_TERMS])
 
     def _flush(self) -> None:
         self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", self._chunk_rows)
@@ -109,11 +111,10 @@ def emptied(connection: Connection) -> None:
         connection.execute(statement)
 
 
-def unindex(connection: Connection, source: int) -> None:
-    """Takes a source's chunks, passages and words out of the index."""
-    first, last = connection.execute("SELECT first_passage, last_passage FROM sources WHERE id = ?", (source,)).fetchone()
+def unindex(connection: Connection, first: int, last: int) -> None:
+    """Takes the passages with these ids out of the index. Their chunks must still be there."""
     counts = WordCount()
-    for body, pieces in _bodies(connection, first, last):
+    for body, pieces in connection.execute("SELECT body, pieces FROM passages WHERE id BETWEEN ? AND ?", (first, last)):
         counts.add(set(words_in(body)), pieces)
     unlearn(connection, counts.vocabulary())
     connection.execute(
@@ -122,8 +123,3 @@ def unindex(connection: Connection, source: int) -> None:
         (first, last),
     )
     connection.execute("DELETE FROM passages WHERE id BETWEEN ? AND ?", (first, last))
-    connection.execute("DELETE FROM chunks WHERE source_id = ?", (source,))
-
-
-def _bodies(connection: Connection, first: int, last: int) -> Iterator[tuple[str, str]]:
-    yield from connection.execute("SELECT body, pieces FROM passages WHERE id BETWEEN ? AND ? ORDER BY id", (first, last))

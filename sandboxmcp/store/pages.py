@@ -62,7 +62,7 @@ class Previews:
         """A new token for deleting these sources."""
         token = secrets.token_hex(4)
         now = time.time() if now is None else now
-        with self._database.writing() as connection:
+        with self._database.writing(freeing=True) as connection:
             connection.execute("DELETE FROM previews WHERE expires_at < ?", (now,))
             connection.execute(
                 "INSERT INTO previews VALUES (?, ?, ?, ?)", (token, storable(project), now + PREVIEW_S, json.dumps(list(handles)))
@@ -72,7 +72,7 @@ class Previews:
     def take(self, project: str, token: str, now: float | None = None) -> list[str] | None:
         """The handles behind a token, which is used up by this; None when it is unknown, used, too old or another project's."""
         values = (storable(token), storable(project), time.time() if now is None else now)
-        with self._database.writing() as connection:
+        with self._database.writing(freeing=True) as connection:
             row = connection.execute(
                 "SELECT handles FROM previews WHERE token = ? AND project = ? AND expires_at >= ?", values
             ).fetchone()

@@ -1,7 +1,7 @@
 """The tables of the store, as steps from version to version. Steps are only ever added.
 
     sources 1 ─ n chunks 1 ─ n passages        passages_fts indexes passages through the view passage_text (text stored once)
-    words                                      every word of every source with the number of sources that have it; words_fts
+    words                                      every word of every source with the number of passages that have it; words_fts
                                                finds them by trigram
     usage                                      what each tool captured and returned
     pages                                      what was fetched under which label, when, and how to ask whether it changed
@@ -13,6 +13,9 @@ The ids of a source's passages are consecutive, since a source is written in one
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from sandboxmcp.store.vocabulary import WordCount, learn
+from sandboxmcp.store.words import words_in
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -108,4 +111,15 @@ def _second(database: Database) -> None:
     database.table("previews").create(_PREVIEW, pk="token", not_null=set(_PREVIEW))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_first, _second)
+def _third(database: Database) -> None:
+    """Words are counted by passages instead of by sources."""
+    connection = database.conn
+    counts = WordCount()
+    for body, pieces in connection.execute("SELECT body, pieces FROM passages"):
+        counts.add(set(words_in(body)), pieces)
+    for statement in ("INSERT INTO words_fts(words_fts) VALUES ('delete-all')", "DELETE FROM words"):
+        connection.execute(statement)
+    learn(connection, counts.vocabulary())
+
+
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third)

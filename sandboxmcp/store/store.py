@@ -2,7 +2,7 @@
 
 data_dir/sandboxmcp.db        sources, index, vocabulary, usage (SQLite, WAL)
 data_dir/captures/ab/….zst    the captured bytes, once per content
-data_dir/incoming/            raw stream files on their way in
+data_dir/incoming/…/          raw stream files on their way in, a folder for each process
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxmcp.core.database import Database
-from sandboxmcp.core.errors import StoreError, UsageError
+from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
 from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
-from sandboxmcp.store.captures import Capture, Captures, Draft, prepare_folder
+from sandboxmcp.store.captures import Capture, Captures, Draft
 from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.counters import Counters, Usage
-from sandboxmcp.store.indexer import NOTHING_INDEXED, Indexer, emptied, unindex
+from sandboxmcp.store.incoming import Incoming, Left
+from sandboxmcp.store.indexer import Indexer, emptied
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
 from sandboxmcp.store.markup import spell_html, spell_json
@@ -30,6 +31,7 @@ from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.stems import Stemmer
+from sandboxmcp.store.waste import swept
 from sandboxmcp.store.words import Pieces
 
 if TYPE_CHECKING:
@@ -65,11 +67,13 @@ class Store:
         index_tail: int = INDEX_BYTES,
         mask: Mask | None = None,
         keep_raw: bool = False,
+        owner: tuple[str, str] = ("", ""),
     ) -> None:
         """Opens or creates the store; of a capture its first `index_head` and last `index_tail` bytes are indexed.
 
         `mask` rewrites what is added, with as many line ends, before anything of it is kept; `keep_raw` also keeps what it
-        rewrote as it was, in a file of `raw/` named by the handle, which nothing here reads.
+        rewrote as it was, in a file of `raw/` named by the handle, which nothing here reads. `owner` is the project and the
+        session that output belongs to which this process does not come to add.
 
         Raises:
             StoreError: the folder or the file cannot be used, with the fix.
@@ -77,10 +81,8 @@ class Store:
         self._index_head = index_head
         self._index_tail = index_tail
         self._database = Database(data_dir / DATABASE, MIGRATIONS)
-        self._captures = Captures(data_dir / "captures")
-        self.captures_dir = data_dir / "incoming"
-        """Private folder, on the same file system, for raw stream files before they are added."""
-        prepare_folder(self.captures_dir, "*")
+        self._incoming = Incoming(data_dir / "incoming", owner)
+        self._captures = Captures(data_dir / "captures", self._incoming.folder)
         self._mask = mask
         self._raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._stems = Stemmer()
@@ -96,8 +98,47 @@ class Store:
     def close(self) -> None:
         with contextlib.suppress(StoreError):
             self._counters.write(patient=True)
+        self._incoming.close()
         self._database.close()
         self._stems.close()
+
+    @property
+    def captures_dir(self) -> Path:
+        """Private folder of this process, on the same file system, for raw stream files before they are added.
+
+        Raises:
+            StoreError: the store may only be read, or has no room.
+        """
+        return self._incoming.folder()
+
+    @property
+    def read_only(self) -> bool:
+        """It can be searched and read; everything that writes raises ReadOnlyStore."""
+        return self._database.read_only
+
+    def adopt(self) -> list[Source]:
+        """Adds what processes that were killed had captured and not yet added, each file as a source labelled `recovered:`.
+
+        What cannot be added now stays where it is, for the next time.
+        """
+        adopted: list[Source] = []
+        if self.read_only:
+            return adopted
+        for left in self._incoming.left_behind():
+            for file in left.files:
+                with contextlib.suppress(SandboxmcpError):
+                    adopted += self._adopted(left, file)
+        return adopted
+
+    def _adopted(self, left: Left, file: Path) -> list[Source]:
+        """The source that a file has become; none when it was added before, by a process killed before it could delete it."""
+        digest = Content(file, self._mask).digest()
+        with self._database.reading() as connection:
+            known = catalogue.has_content(connection, digest, left.project, left.session)
+        if known:
+            file.unlink()
+            return []
+        return [self.add(NewSource(f"recovered:{file.name}", "execute", left.project, left.session), file, consume=True)]
 
     def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False) -> Source:
         """Captures and indexes a text; returns when both are durable.
@@ -112,7 +153,8 @@ class Store:
             UsageError: the path is not a readable file.
             StoreError: the store cannot be written.
         """
-        given = Content(content, None if _is_picture(new.mime) else self._mask)
+        picture = _is_picture(new.mime)
+        given = Content(content, None if picture else self._mask, text=not picture)
         label = clean_label(new.label) or new.origin
         new = _storable(new)
         if new.origin in ("file", "text", "page") and (known := self._known(new, label, given.digest())) is not None:
@@ -127,10 +169,14 @@ class Store:
                 self._captures.keep(draft)
         except BaseException:
             self._captures.drop(draft)
+            with contextlib.suppress(StoreError):
+                self._delete_captures([draft.digest])  # kept, and then the commit failed
             raise
         if self._raw is not None:
             self._raw.keep(handle, given, draft.digest)
         given.finish(consume)
+        if new.origin in ("file", "page"):
+            self.sweep()
         return self.get(handle)
 
     def search(self, query: str, scope: Scope, *, sort: Sort = "relevance", limit: int = 200) -> list[Hit]:
@@ -229,27 +275,42 @@ class Store:
     def forget(self, handles: Iterable[str], *, project: str | None = None) -> int:
         """Deletes sources with their captures and with the older versions of a file; returns how many of the given ones.
 
+        Works on a full disk too, and frees some of it: in steps, of which the first makes the sources unknown.
+
         Raises:
             UsageError: an unknown handle; nothing is deleted then.
         """
         wanted = list(dict.fromkeys(handles))
-        with self._database.writing() as connection:
+        with self._database.writing(freeing=True) as connection:
             for handle in wanted:
                 catalogue.get(connection, handle, project)
-            digests = _delete(connection, wanted)
+            digests = catalogue.disown(connection, wanted)
         self._forget_files(wanted, digests)
+        self.sweep()
         return len(wanted)
 
     def forget_all(self, handles: Iterable[str]) -> int:
         """Deletes those of the sources that are still there, in steps that let others write; returns how many there were."""
         wanted, count = list(dict.fromkeys(handles)), 0
         for start in range(0, len(wanted), _FORGOTTEN_TOGETHER):
-            with self._database.writing() as connection:
+            with self._database.writing(freeing=True) as connection:
                 there = catalogue.known(connection, wanted[start : start + _FORGOTTEN_TOGETHER])
-                digests = _delete(connection, there)
+                digests = catalogue.disown(connection, there)
             self._forget_files(there, digests)
             count += len(there)
+            self.sweep()
         return count
+
+    def sweep(self) -> None:
+        """Takes out of the index what belongs to no source any more, in steps that are small enough for a full disk.
+
+        Raises:
+            StoreError: it cannot be written. What is left is taken out the next time.
+        """
+        more = True
+        while more:
+            with self._database.writing(freeing=True) as connection:
+                more = swept(connection)
 
     def _forget_files(self, handles: list[str], digests: Iterable[str]) -> None:
         self._delete_captures(digests)
@@ -289,9 +350,7 @@ class Store:
         parts = self._indexed_parts(capture)
         source, handle = catalogue.insert(connection, new, label, kind, draft, sum(stop - start for start, stop in parts))
         if new.origin in ("file", "page"):
-            for older in catalogue.replaced_by(connection, new, label, source):
-                unindex(connection, older)
-                catalogue.record(connection, older, NOTHING_INDEXED)
+            catalogue.replace_older(connection, new, label, source)
         self._index(connection, source, capture, parts, form)
         return handle
 
@@ -321,7 +380,8 @@ class Store:
                         self._index(connection, source, capture, self._indexed_parts(capture), form)
                 except StoreError:
                     lost.append(handle)
-            _delete(connection, lost)
+            catalogue.disown(connection, lost)
+        self.sweep()
         return Repaired(len(live) - len(lost), tuple(lost), tuple(damage))
 
     def _indexed_parts(self, capture: Capture) -> list[tuple[int, int]]:
@@ -344,19 +404,10 @@ class Store:
 
     def _delete_captures(self, digests: Iterable[str]) -> None:
         # After the rows are gone for good, and under the write lock: a process that adds the same content meanwhile keeps it.
-        with self._database.writing() as connection:
+        with self._database.writing(freeing=True) as connection:
             for digest in digests:
                 if connection.execute("SELECT 1 FROM sources WHERE digest = ?", (digest,)).fetchone() is None:
                     self._captures.delete(digest)
-
-
-def _delete(connection: Connection, handles: list[str]) -> set[str]:
-    """Deletes sources with those that they replaced; returns the digests of their captures."""
-    doomed = catalogue.with_older(connection, handles)
-    for source, _ in doomed:
-        unindex(connection, source)
-        connection.execute("DELETE FROM sources WHERE id = ?", (source,))
-    return {digest for _, digest in doomed}
 
 
 def _storable(new: NewSource) -> NewSource:

@@ -1,18 +1,19 @@
 """The words that the store has seen: what repairs a mistyped word, completes a partial one, and names what a source is about.
 
-A word's `uses` counts the sources that have it, so that forgetting a source forgets its words too. The trigram table holds
+A word's `uses` counts the passages that have it, so that forgetting passages forgets their words too. The trigram table holds
 words, not texts: it stays small, and its candidates are checked by edit distance before anything is searched.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from sandboxmcp.store.words import STOP_WORDS, folded, worth_keeping
+from sandboxmcp.store.words import STOP_WORDS, kept_words
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -43,40 +44,54 @@ class WordCount:
         if len(self._counts) > _MOST_WORDS:
             self._counts = Counter({word: count for word, count in self._counts.items() if count > 1})
 
-    def vocabulary(self) -> list[str]:
-        return sorted(worth_keeping(self._counts))
+    def vocabulary(self) -> dict[str, int]:
+        """The folded words that are worth keeping, each with the number of passages that have it."""
+        counts: dict[str, int] = {}
+        for word, text in kept_words(self._counts).items():
+            counts[text] = counts.get(text, 0) + self._counts[word]
+        return counts
 
-    def candidates(self, limit: int) -> dict[str, float]:
-        """Words that tell this source's passages apart, with how well they do: neither everywhere nor once."""
-        totals: Counter[str] = Counter()
-        for word, count in self._counts.items():
-            if count > 1 or self._passages < 20:
-                totals[folded(word)] += count
-        kept = [word for word in worth_keeping(totals) if len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()]
-        weights = {word: math.log(1 + totals[word]) * math.log(1 + self._passages / totals[word]) for word in kept}
+    def candidates(self, vocabulary: Mapping[str, int], limit: int) -> dict[str, float]:
+        """Words of the vocabulary that tell this source's passages apart, with how well they do: neither everywhere nor once."""
+        least = 1 if self._passages < 20 else 2
+        weights = {
+            word: math.log(1 + count) * math.log(1 + self._passages / count)
+            for word, count in vocabulary.items()
+            if count >= least and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
+        }
         return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
-def learn(connection: Connection, words: Sequence[str]) -> None:
-    """Counts one more source for each of the (distinct) words."""
+def learn(connection: Connection, words: Mapping[str, int]) -> None:
+    """Counts so many more passages for each of the words."""
     (known,) = connection.execute("SELECT coalesce(max(id), 0) FROM words").fetchone()
     connection.executemany(
-        "INSERT INTO words(word, uses) VALUES (?, 1) ON CONFLICT(word) DO UPDATE SET uses = uses + 1", ((word,) for word in words)
+        "INSERT INTO words(word, uses) VALUES (?, ?) ON CONFLICT(word) DO UPDATE SET uses = uses + excluded.uses",
+        sorted(words.items()),
     )
     connection.execute("INSERT INTO words_fts(rowid, word) SELECT id, word FROM words WHERE id > ?", (known,))
 
 
-def unlearn(connection: Connection, words: Sequence[str]) -> None:
-    """Counts one source less; words without any are gone."""
-    for word in words:
-        connection.execute("UPDATE words SET uses = uses - 1 WHERE word = ?", (word,))
-    connection.execute("INSERT INTO words_fts(words_fts, rowid, word) SELECT 'delete', id, word FROM words WHERE uses <= 0")
-    connection.execute("DELETE FROM words WHERE uses <= 0")
+def unlearn(connection: Connection, words: Mapping[str, int]) -> None:
+    """Counts so many passages less; words without any are gone."""
+    uses = uses_of(connection, list(words))
+    connection.executemany(
+        "UPDATE words SET uses = ?2 WHERE word = ?1", [(word, uses[word] - count) for word, count in words.items() if word in uses]
+    )
+    for word in [word for word in uses if uses[word] <= words[word]]:
+        connection.execute(
+            "INSERT INTO words_fts(words_fts, rowid, word) SELECT 'delete', id, word FROM words WHERE word = ?", (word,)
+        )
+        connection.execute("DELETE FROM words WHERE word = ?", (word,))
 
 
 def uses_of(connection: Connection, words: Sequence[str]) -> dict[str, int]:
-    marks = ",".join("?" * len(words))
-    return dict(connection.execute(f"SELECT word, uses FROM words WHERE word IN ({marks})", list(words)))  # noqa: S608 (marks only)
+    """Of those of the words that are known, how many passages have them."""
+    return dict(
+        connection.execute(
+            "SELECT word, uses FROM words WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(words, ensure_ascii=False),)
+        )
+    )
 
 
 def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:

@@ -18,7 +18,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]+")
 _ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0300-\u036f]+")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
-_HEX = re.compile(r"[0-9a-f]{8,}")
+_NOT_KEPT = re.compile(r"\d+|(?=[a-f]*\d)[0-9a-f]{8,}")
 _LONGEST_SPLIT = 64
 """Longer runs are encoded data, not identifiers."""
 _CACHE_WORDS = 100_000
@@ -96,10 +96,6 @@ class Pieces:
             self._plain.add(word)
 
 
-def worth_keeping(words: Iterable[str]) -> set[str]:
-    """Folded words that a person may mistype or abbreviate: 3 to 40 characters, not numbers, not hashes."""
-    return {
-        word
-        for word in map(folded, words)
-        if 3 <= len(word) <= 40 and not word.isdigit() and not (_HEX.fullmatch(word) and any(map(str.isdigit, word)))
-    }
+def kept_words(words: Iterable[str]) -> dict[str, str]:
+    """The words that a person may mistype or abbreviate, each with its folded form: 3 to 40 characters, no numbers, no hashes."""
+    return {word: text for word in words if 3 <= len(text := folded(word)) <= 40 and not _NOT_KEPT.fullmatch(text)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
+from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Hit, NewSource, Origin, Outcome, Scope, Source, StreamCapture
 from sandboxmcp.services import Services
 from sandboxmcp.tools.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines, looks_like_error
@@ -21,7 +23,7 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
     `label` is how the answer names the item, `source_label` how the store does. Blocking; call it on a thread.
 
     Raises:
-        StoreError: the store cannot take it; the capture files stay where they are.
+        StoreError: the store cannot take it; it says where the capture files lie, which stay there.
     """
 
     def stored(stream: StreamCapture | None, suffix: str = "") -> Stream | None:
@@ -29,19 +31,27 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
             _remove(stream)
             return None
         new = NewSource(source_label + suffix, origin, services.project, services.session, batch=batch, total_bytes=stream.total)
-        return _stream(services, services.store.add(new, stream.path, consume=True))
+        return _stream(services, _added(services, new, stream.path))
 
     begun = time.perf_counter()
     artifacts = [
-        services.store.add(
+        _added(
+            services,
             NewSource(source_label, "artifact", services.project, services.session, batch=batch, mime=artifact.mime),
             artifact.path,
-            consume=True,
         )
         for artifact in outcome.artifacts
     ]
     streams = stored(outcome.stdout), stored(outcome.stderr, " stderr")
     return Item(label, outcome, *streams, tuple(artifacts), stored_s=time.perf_counter() - begun)
+
+
+def _added(services: Services, new: NewSource, path: Path) -> Source:
+    try:
+        return services.store.add(new, path, consume=True)
+    except StoreError as error:
+        kept = "What the run wrote is kept, and stored when sandboxmcp next starts and can"
+        raise type(error)(f"{error.what}. {kept}: {path.with_suffix('')}.*", error.fix) from None
 
 
 def _stream(services: Services, source: Source) -> Stream:

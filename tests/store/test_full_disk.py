@@ -1,0 +1,90 @@
+"""A disk that fills up: what was stored stays, is found, can be forgotten, and makes room again. On a small disk of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MOUNT = 'mount -t tmpfs -o size={size}m none "$0" && exec "$@"'
+ADD = """
+import os, pathlib, sys
+from sandboxmcp.core.errors import DiskFull
+from sandboxmcp.core.model import NewSource, Scope
+from sandboxmcp.store.store import Store
+P = Scope("p")
+store = Store(pathlib.Path(sys.argv[1]))
+def text(n, lines=12_000):
+    rows = (f"source {n} line {m} {hash((n, m)) % 10**9:x} words that fill it\\n" for m in range(lines))
+    return f"the zebra {n} runs\\n" + "".join(rows)
+def fill():
+    kept = []
+    while True:
+        try:
+            kept.append(store.add(NewSource(f"label {len(kept)}", "execute", "p", "s"), text(len(kept))).handle)
+        except DiskFull as error:
+            assert "forget sources" in error.fix, error
+            return kept
+def found():
+    return sorted(hit.handle for hit in store.search("zebra", P))
+"""
+FULL = (
+    ADD
+    + """
+kept = fill()
+assert len(kept) > 1, kept
+assert sorted(kept) == sorted(one.handle for one in store.sources(P)) == found()
+assert store.read_lines(kept[0], 1, 1) == ["the zebra 0 runs"]
+store.add_usage("ctx_search", captured=1)
+assert store.usage()[0].calls == 1
+drafts = [path for path in pathlib.Path(sys.argv[1]).rglob(".draft-*")]
+captures = [path for path in (pathlib.Path(sys.argv[1]) / "captures").rglob("*.zst")]
+assert (drafts, len(captures)) == ([], len(kept)), (drafts, captures)
+store.forget(kept[:2])
+assert found() == sorted(kept[2:])
+again = store.add(NewSource("again", "execute", "p", "s"), text("again", 6_000)).handle
+assert found() == sorted([*kept[2:], again])
+"""
+)
+TO_THE_LAST_BYTE = (
+    ADD
+    + """
+kept = fill()
+store.close()
+with open(pathlib.Path(sys.argv[1]) / "filler", "wb", buffering=0) as filler:
+    try:
+        while filler.write(b"x" * 4096):
+            pass
+    except OSError:
+        pass
+store = Store(pathlib.Path(sys.argv[1]))
+assert found() == sorted(kept)
+store.forget(kept)
+assert (found(), store.sources(P)) == ([], [])
+store.add(NewSource("new", "execute", "p", "s"), "the zebra is back")
+assert len(found()) == 1
+"""
+)
+
+
+def on_small_disk(folder: Path, code: str, size_mb: int = 40) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare to mount a small disk with")
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    if subprocess.run([*command, MOUNT.format(size=1), str(folder), "true"], capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    done = subprocess.run(
+        [*command, MOUNT.format(size=size_mb), str(folder), sys.executable, "-c", code, str(folder)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_costs_only_what_was_being_added_and_forgetting_makes_room(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, FULL)
+
+
+def test_a_store_on_a_disk_without_a_byte_left_opens_and_can_be_emptied(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, TO_THE_LAST_BYTE)
