@@ -137,7 +137,7 @@ def _from_json_text(schema: Schema, value: Any) -> Any:
         return value
     try:
         read = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         read = None
     if isinstance(read, list if schema["type"] == "array" else dict):
         return read

@@ -17,7 +17,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BoundFile
 from sandboxmcp.sandbox.protect import is_secret
 from sandboxmcp.services import Services
-from sandboxmcp.tools.roots import allowed_roots, opened
+from sandboxmcp.tools.roots import allowed_roots, meant, opened
 from sandboxmcp.tools.walking import is_glob, matches
 
 MOST_FILES = 500
@@ -34,7 +34,8 @@ def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> l
     if not given or (path is not None and paths):
         raise UsageError("give either `path` or `paths`", "A path, or a list of paths and globs such as logs/*.txt.")
     project = Path(services.project)
-    found = list(islice(dict.fromkeys(file for one in given for file in _files(one, project)), MOST_FILES + 1))
+    roots = allowed_roots(services.settings)
+    found = list(islice(dict.fromkeys(file for one in given for file in _files(one, project, roots)), MOST_FILES + 1))
     if not found:
         raise UsageError(
             f"no file matches {', '.join(given)[:200]}", "Globs start at the project's folder; ignored files are left out."
@@ -45,12 +46,10 @@ def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> l
     return [(_shown(file, project), _bound(services, file)) for file in found]
 
 
-def _files(path: str, project: Path) -> Iterator[Path]:
-    if not path or "\0" in path:
-        raise UsageError(f"a path is {'empty' if not path else 'broken by a NUL byte'}", "Give a file or a glob.")
-    whole = project / Path(path).expanduser()
-    if is_glob(path) and not whole.exists():
-        yield from matches(path, project)
+def _files(path: str, project: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    whole = meant(path, project)
+    if is_glob(path) and not os.path.lexists(whole):
+        yield from matches(str(whole), project, roots)
     else:
         yield whole
 

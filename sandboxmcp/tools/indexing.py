@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,14 +13,18 @@ from typing import Any
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.services import Services
+from sandboxmcp.store.content import is_utf16
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.fence import clean_label, one_line
 from sandboxmcp.tools.receipt import size
-from sandboxmcp.tools.roots import allowed_roots, opened, require_inside
+from sandboxmcp.tools.roots import allowed_roots, meant, opened, require_inside
 from sandboxmcp.tools.walking import is_glob, matches, walk
 
 MAX_FILES = 2_000
+_MOST_FILES = 100_000
+_MOST_COUNTED = 20_000
+"""Files beyond max_files are counted as far as this: each is looked at as git would."""
 _SAMPLE = 8 << 10
 """Bytes looked at for a NUL, the mark of a binary file (as git does)."""
 
@@ -32,7 +36,13 @@ class _Tally:
     sources: list[Source] = field(default_factory=list)
     binary: int = 0
     refused: list[str] = field(default_factory=list)
-    beyond: bool = False
+    beyond: int = 0
+    """Files after the first max_files, counted up to a bound."""
+    room: int = 0
+    """Bytes that this call may still read."""
+
+    def leave_out(self, path: Path, reason: str) -> None:
+        self.refused.append(one_line(f"{path} {reason}", 200))
 
 
 def index(
@@ -49,8 +59,8 @@ def index(
     """Store and index; blocking.
 
     Raises:
-        UsageError: both or neither of content and path, an empty content, a glob without a match, a path that may not be read
-            or is not there, a binary file.
+        UsageError: both or neither of content and path, an empty content, a glob without a match, a pattern that is none, a
+            path that may not be read or is not there, a binary file or one that is too large.
         StoreError.
     """
     checked_budget(budget_tokens)
@@ -58,20 +68,16 @@ def index(
         raise UsageError("nothing is given to index", "Give `content`, a text, or `path`, a file, folder or glob.")
     if content is not None and path is not None:
         raise UsageError("both `content` and `path` are given", "Give one of them.")
+    if not 0 < max_files <= _MOST_FILES:
+        raise UsageError(f"max_files is {str(max_files)[:20]}", f"Give a number from 1 to {_MOST_FILES:,}.")
     if content is not None:
         if not content.strip():
             raise UsageError("content is empty", "Give a text with something in it.")
         new = NewSource(clean_label(source or "", "text"), "text", services.project, services.session)
         tally = _Tally([services.store.add(new, content)])
     else:
-        tally = _index_path(services, _clean_path(path or ""), source, include, exclude, max_files)
+        tally = _index_path(services, path or "", source, include, exclude, max_files)
     return answer(_lines(tally, max_files), budget_tokens, _facts(tally))
-
-
-def _clean_path(path: str) -> str:
-    if not path or "\0" in path:
-        raise UsageError(f"path is {'empty' if not path else 'broken by a NUL byte'}", "Give a file, a folder or a glob.")
-    return path
 
 
 def _index_path(
@@ -79,47 +85,59 @@ def _index_path(
 ) -> _Tally:
     roots = allowed_roots(services.settings)
     project = Path(services.project)
-    whole = project / Path(path).expanduser()
-    if whole.is_dir():
+    whole = meant(path, project)
+    tally = _Tally(room=services.settings["limits.output"])
+    if os.path.isdir(whole):
         require_inside(whole, roots)
-        return _index_files(services, walk(whole, include=include, exclude=exclude), whole, source, max_files)
-    if is_glob(path) and not whole.exists():
-        tally = _index_files(services, matches(path, project, exclude=exclude), project, source, max_files)
+        files = walk(whole, include=include, exclude=exclude, left_out=tally.leave_out)
+        _index_files(services, files, whole, source, max_files, tally)
+    elif is_glob(path) and not os.path.lexists(whole):
+        files = matches(str(whole), project, roots, exclude=exclude, left_out=tally.leave_out)
+        _index_files(services, files, project, source, max_files, tally)
         if not (tally.sources or tally.binary or tally.refused):
-            raise UsageError(f"no file matches {path!r}", "A glob is relative to the project, and ignored files do not count.")
-        return tally
-    tally = _Tally()
-    if not _index_file(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
+            raise UsageError(
+                f"no file matches {path[:200]!r}", "A glob is relative to the project, and ignored files do not count."
+            )
+    elif not _index_file(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")
     return tally
 
 
-def _index_files(services: Services, files: Iterable[Path], base: Path, source: str | None, max_files: int) -> _Tally:
-    tally = _Tally()
-    remaining = iter(files)
-    for file in islice(remaining, max_files):
+def _index_files(services: Services, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> None:
+    for file in islice(files, max_files):
         name = _relative(file, Path(services.project) if source is None else base)
         label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
         try:
             tally.binary += not _index_file(services, file, label, tally)
         except UsageError as error:
             tally.refused.append(one_line(error.what, 200))
-    tally.beyond = next(remaining, None) is not None
-    return tally
+    tally.beyond = sum(1 for _ in islice(files, _MOST_COUNTED))
 
 
 def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bool:
     """Says whether it was text and is now in the store."""
     with opened(file, allowed_roots(services.settings)) as readable:
+        status = readable.stat()
+        if status.st_size > tally.room:
+            raise UsageError(
+                f"{file} has {status.st_size:,} bytes, {tally.room:,} are left of what one call may read (limits.output)",
+                "Raise limits.output, or read the part that you need with ctx_execute_file.",
+            )
         with readable.open("rb") as stream:
-            if b"\0" in stream.read(_SAMPLE):
+            if _is_binary(stream.read(_SAMPLE)):
                 return False
-        new = NewSource(label, "file", services.project, services.session, path=str(file), stamp=stamp_of(readable.stat()))
+        new = NewSource(label, "file", services.project, services.session, path=str(file), stamp=stamp_of(status))
         try:
-            tally.sources.append(services.store.add(new, readable))
+            stored = services.store.add(new, readable)
         except OSError as error:
             raise StoreError(f"{file} could not be read to its end: {error.strerror}") from None
+    tally.sources.append(stored)
+    tally.room -= 0 if stored.unchanged else status.st_size
     return True
+
+
+def _is_binary(beginning: bytes) -> bool:
+    return b"\0" in beginning and not is_utf16(beginning)
 
 
 def index_again(services: Services, path: str, label: str) -> None:
@@ -128,7 +146,7 @@ def index_again(services: Services, path: str, label: str) -> None:
     Raises:
         UsageError: it can no longer be read, or lies outside the roots by now. StoreError.
     """
-    _index_file(services, Path(path), label, _Tally())
+    _index_file(services, Path(path), label, _Tally(room=services.settings["limits.output"]))
 
 
 def stamp_of(status: os.stat_result) -> str:
@@ -149,8 +167,14 @@ def _lines(tally: _Tally, max_files: int) -> list[str]:
     parts += [f"{tally.binary} binary skipped"] * bool(tally.binary) + [f"{len(tally.refused)} refused"] * bool(tally.refused)
     lines = [f"{', '.join(parts)}: {sum(one.bytes for one in tally.sources)} B"]
     if tally.beyond:
-        lines.append(f"more files than max_files={max_files} were left out; raise it or narrow with include")
-    return [*lines, *(f"refused: {text}" for text in tally.refused), *(f"{one.handle} {one.label}" for one in tally.sources)]
+        beyond = f"{tally.beyond} more" if tally.beyond < _MOST_COUNTED else f"{_MOST_COUNTED:,} and more"
+        lines.append(f"{beyond} files than max_files={max_files} were left out; raise it or narrow with include")
+    return [*lines, *(f"refused: {text}" for text in tally.refused), *map(_listed, tally.sources)]
+
+
+def _listed(one: Source) -> str:
+    partly = one.indexed_bytes < one.bytes or one.bytes < one.total_bytes
+    return f"{one.handle} {one.label}: {size(one)}" if partly else f"{one.handle} {one.label}"
 
 
 def _facts(tally: _Tally) -> dict[str, Any]:
@@ -160,7 +184,7 @@ def _facts(tally: _Tally) -> dict[str, Any]:
         "unchanged": len(tally.sources) - len(fresh),
         "binary": tally.binary,
         "refused": len(tally.refused),
-        "beyond_max_files": tally.beyond,
+        "beyond_max_files": tally.beyond > 0,
         "bytes": sum(one.bytes for one in tally.sources),
         "chunks": sum(one.chunks for one in tally.sources),
     }

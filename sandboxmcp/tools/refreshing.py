@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
 from sandboxmcp.services import Services
 from sandboxmcp.tools.indexing import index_again, stamp_of
@@ -15,6 +16,9 @@ _LOOKED_AT = 5_000
 """Files that one search looks at: a look costs a few microseconds each."""
 _READ_AGAIN = 200
 """Changed files that one search reads again; the next search goes on with the rest."""
+
+
+_ESCAPED = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +33,14 @@ def refresh(services: Services, scope: Scope) -> Refreshed:
     """Bring the files of this project that are in scope up to date; those of other projects stay as they are.
 
     Raises:
-        StoreError.
+        StoreError: the store cannot be read.
     """
     if scope.project != services.project:
         return Refreshed()
     changed, gone, back = [], [], []
     for file in services.store.files(scope, _LOOKED_AT):
         try:
-            stamp = stamp_of(os.stat(file.path))
+            stamp = stamp_of(os.stat(_real(file.path)))
         except (OSError, ValueError):
             if not file.gone:
                 gone.append(file.handle)
@@ -45,11 +49,20 @@ def refresh(services: Services, scope: Scope) -> Refreshed:
             changed.append(file)
         elif file.gone:
             back.append(file.handle)
-    if gone:
-        services.store.mark_gone(gone, True)
-    if back:
-        services.store.mark_gone(back, False)
-    for file in changed[:_READ_AGAIN]:
-        with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
-            index_again(services, file.path, file.label)
-    return Refreshed(min(len(changed), _READ_AGAIN), max(0, len(changed) - _READ_AGAIN))
+    again = 0
+    with suppress(StoreError):  # a store that is full or may only be read is searched as it is
+        for handles, are_gone in ((gone, True), (back, False)):
+            if handles:
+                services.store.mark_gone(handles, are_gone)
+        for file in changed[:_READ_AGAIN]:
+            with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
+                index_again(services, _real(file.path), file.label)
+            again += 1
+    return Refreshed(again, len(changed) - again)
+
+
+def _real(path: str) -> str:
+    """The path that the store has escaped because it is not UTF-8 (`storable`)."""
+    if "\\udc" not in path or os.path.lexists(path):
+        return path
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), path)

@@ -16,11 +16,35 @@ from pathlib import Path
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 
+_LONGEST_PATH = 4_095
+"""Bytes, without the NUL at its end (limits.h: PATH_MAX)."""
+
 
 def allowed_roots(settings: Settings) -> tuple[Path, ...]:
     """The project folder and the ingest roots, all resolved."""
     project = settings.workspace
     return tuple(Path(os.path.realpath(project / Path(root).expanduser())) for root in ("", *settings["ingest_roots"]))
+
+
+def meant(path: str, project: Path) -> Path:
+    """What a caller's path names: absolute, in a home (`~`, `~user`) or relative to the project. Looks at no file.
+
+    Raises:
+        UsageError: no file can have such a name.
+    """
+    if not path or "\0" in path:
+        raise UsageError(f"a path is {'empty' if not path else 'broken by a NUL byte'}", "Give a file, a folder or a glob.")
+    if len(os.fsencode(path.encode("utf-8", "replace"))) > _LONGEST_PATH:
+        raise UsageError(
+            f"a path of {len(path):,} characters names no file", "Give a file, a folder or a glob; a text goes in `content`."
+        )
+    try:
+        os.fsencode(path)
+        return project / Path(path).expanduser()
+    except UnicodeEncodeError:
+        raise UsageError("a path holds half of a character", "Write it in UTF-8.") from None
+    except RuntimeError:
+        raise UsageError(f"there is no home folder for {path[:80]!r}", "Write the path out.") from None
 
 
 def is_inside(path: Path, roots: Sequence[Path]) -> bool:
@@ -33,7 +57,7 @@ def require_inside(path: Path, roots: Sequence[Path]) -> None:
     """Raises: UsageError naming the roots and the setting."""
     if not is_inside(path, roots):
         raise UsageError(
-            f"{path} lies outside the folders that may be read ({', '.join(map(str, roots))})",
+            f"{str(path)[:200]} lies outside the folders that may be read ({', '.join(map(str, roots))})",
             "Add its folder to ingest_roots, or pass the text as `content`.",
         )
 
@@ -48,7 +72,8 @@ def opened(path: Path, roots: Sequence[Path]) -> Iterator[Path]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        fix = "Check the path; a relative one starts at the project's folder." if isinstance(error, FileNotFoundError) else ""
+        raise UsageError(f"{str(path)[:200]} cannot be read: {error.strerror}", fix) from None
     try:
         kind = os.fstat(handle).st_mode
         if not stat.S_ISREG(kind):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.services import Services
 from sandboxmcp.tools.indexing import index
+from sandboxmcp.tools.knowledge import search
 
 
 def put(services: Services, **files: str | bytes) -> Path:
@@ -97,10 +100,72 @@ def test_a_pipe_does_not_block_and_is_refused(services: Services) -> None:
         ({"path": "a\0b"}, "NUL byte"),
         ({"path": "missing.md"}, "No such file"),
         ({"path": "bytes.bin"}, "binary"),
+        ({"path": ""}, "empty"),
+        ({"path": "~nosuchuser/x"}, "no home folder for '~nosuchuser/x'.*Write the path out"),
+        ({"path": "x" * 5_000}, "a path of 5,000 characters"),
+        ({"path": "x" * 300}, "File name too long"),
+        ({"path": "../../**"}, "outside the folders"),
+        ({"path": ".", "max_files": 10**30}, "max_files is 1000.*from 1 to 100,000"),
+        ({"path": ".", "max_files": -1}, "max_files is -1"),
+        ({"path": ".", "include": ["!"]}, "include holds '!'"),
+        ({"path": ".", "exclude": [""]}, "exclude holds ''"),
+        ({"path": ".", "include": ["a\0"]}, "no pattern"),
     ],
-    ids=["neither", "both", "empty", "glob", "nul", "missing", "binary"],
+    ids=lambda value: str(value)[:40],
 )
-def test_what_cannot_be_indexed_is_an_error_that_says_why(services: Services, arguments: dict[str, str], message: str) -> None:
+def test_what_cannot_be_indexed_is_an_error_that_says_why(services: Services, arguments: dict[str, Any], message: str) -> None:
     put(services, bytes_bin=b"\0\1\2")
     with pytest.raises(UsageError, match=message):
         facts(services, **arguments)
+
+
+def test_in_a_folder_what_cannot_be_read_is_told_and_the_rest_is_indexed(services: Services) -> None:
+    project = put(services, a_md="zebra\n", sub__b_md="zebra\n")
+    os.mkfifo(project / "pipe")
+    (project / "self").symlink_to("self")
+    (project / "loop").symlink_to(".")
+    (project / os.fsdecode(b"caf\xe9.md")).write_text("a giraffe\n")
+    answer = index(services, path=".", budget_tokens=1_000)
+    assert (answer.structured["indexed"], answer.structured["refused"]) == (3, 3)
+    for reason in ("pipe is a pipe, socket or device", "self cannot be read: Too many levels", "loop a link to a folder"):
+        assert reason in answer.text
+    file = project / os.fsdecode(b"caf\xe9.md")
+    file.write_text("an okapi\n")
+    assert "| an okapi" in search(services, ["okapi"], budget_tokens=300).text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_text_in_utf_16_is_indexed_and_shown_as_its_text(services: Services, encoding: str) -> None:
+    mark = b"" if encoding == "utf-16" else codecs.BOM_UTF16_BE
+    put(services, a_txt=mark + "the zébra runs ☃\r\nand sleeps\r\n".encode(encoding))
+    handle = facts(services, path="a.txt")["handle"]
+    assert services.store.read_lines(handle, 1, 2) == ["the zébra runs ☃", "and sleeps"]
+    assert facts(services, path="a.txt")["unchanged"] == 1
+    put(services, b_bin=b"\xff\xfe\x00\xd8\x00\x00binary")
+    with pytest.raises(UsageError, match="binary"):
+        facts(services, path="b.bin")
+
+
+def test_a_file_beyond_what_a_call_may_read_is_named_and_the_others_are_indexed(services: Services, tmp_path: Path) -> None:
+    put(services, a_md="zebra\n", b_md="x" * 5_000 + "\n")
+    flags = {"data_dir": str(tmp_path / "data2"), "workspace": services.project, "limits.output": "4096"}
+    small = Services(load_settings(flags, environ={"HOME": str(tmp_path)}))
+    answer = index(small, path=".", budget_tokens=500)
+    assert (answer.structured["indexed"], answer.structured["refused"]) == (1, 1)
+    assert "b.md has 5,001 bytes, 4,090 are left of what one call may read (limits.output)" in answer.text
+    small.store.close()
+
+
+def test_of_a_large_file_it_is_said_which_part_is_indexed(services: Services, tmp_path: Path) -> None:
+    put(services, a_md="".join(f"line {n} of many\n" for n in range(1_000)))
+    flags = {"data_dir": str(tmp_path / "data2"), "workspace": services.project, "index.head": "1000", "index.tail": "1000"}
+    small = Services(load_settings(flags, environ={"HOME": str(tmp_path)}))
+    assert re.search(r"a\.md: \d+ B 1000 lines, indexed \d+ B of head and tail", index(small, path="a.md", budget_tokens=500).text)
+    small.store.close()
+
+
+def test_of_a_folder_of_very_many_files_the_rest_is_counted(services: Services) -> None:
+    project = put(services, a_md="zebra\n")
+    for number in range(3_000):
+        (project / f"empty{number}").touch()
+    assert "2991 more files than max_files=10 were left out" in index(services, path=".", max_files=10, budget_tokens=500).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,15 +89,51 @@ def test_include_and_exclude_narrow_a_folder(tmp_path: Path) -> None:
 )
 def test_a_glob_names_files(tmp_path: Path, pattern: str, names: list[str]) -> None:
     lay_out(tmp_path, {})
-    assert [file.relative_to(tmp_path).as_posix() for file in matches(pattern, tmp_path)] == names
+    assert [file.relative_to(tmp_path).as_posix() for file in matches(pattern, tmp_path, [tmp_path])] == names
 
 
 def test_a_glob_in_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no folder"):
-        list(matches("nowhere/*.py", tmp_path))
+        list(matches("nowhere/*.py", tmp_path, [tmp_path]))
 
 
 def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     lay_out(tmp_path, {})
     (tmp_path / "loop").symlink_to(tmp_path)
     assert "loop/a.py" not in seen_by_us(tmp_path)
+
+
+@pytest.mark.parametrize("pattern", ["../../**", "/**", "../*", "src/../../*.py"])
+def test_a_glob_does_not_look_outside_the_roots(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "project").mkdir()
+    with pytest.raises(UsageError, match="outside the folders that may be read"):
+        matches(pattern, tmp_path / "project", [tmp_path / "project"])
+
+
+@pytest.mark.parametrize("pattern", ["", " ", "!", "a\0b", "[z-a]", "x" * 5_000], ids=repr)
+def test_a_pattern_that_is_none_is_named(tmp_path: Path, pattern: str) -> None:
+    for name in ("include", "exclude"):
+        with pytest.raises(UsageError, match=f"{name} holds .* which is no pattern"):
+            walk(tmp_path, **{name: ["*.py", pattern]})
+
+
+def test_a_line_that_is_no_rule_leaves_the_others_in_force(tmp_path: Path) -> None:
+    lay_out(tmp_path, {"": ["!", "[z-a]", "*.log"]})
+    assert [name for name in seen_by_us(tmp_path) if name.endswith(".log")] == []
+
+
+def test_what_is_not_looked_into_is_told(tmp_path: Path) -> None:
+    deep = tmp_path / "deep"
+    deep.mkdir()
+    here = os.open(deep, os.O_RDONLY)
+    for _ in range(250):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "a.py").write_text("x\n")
+    told: dict[str, str] = {}
+    assert [file.name for file in walk(tmp_path, left_out=lambda path, why: told.update({path.name: why}))] == ["a.py"]
+    assert told == {"loop": "a link to a folder is not followed", "d": "a folder 200 folders deep"}
