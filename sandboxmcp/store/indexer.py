@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sandboxmcp.store.chunkers import chunked, passages_of
+from sandboxmcp.store.chunking.forms import chunked
+from sandboxmcp.store.chunking.parts import passages_of
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 from sandboxmcp.store.rank import TITLE_WEIGHT

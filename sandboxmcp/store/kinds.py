@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from sandboxmcp.core.model import ContentKind
 
-Form = Literal["markdown", "html", "json", "lines"]
+Form = Literal["code", "history", "html", "json", "lines", "manual", "markdown", "restructured", "rows", "snapshot", "xml"]
 
 SAMPLE_BYTES = 64 << 10
 _LOOK_LINES = 400
 
 _HTML = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
 _XML = re.compile(r"\s*<(?:\?xml|[A-Za-z][\w:.-]*[\s>/])")
-_JSON = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]\d-]|true|false|null))')
+_JSON = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d[\d.eE+-]*\s*[,\]]|true|false|null))')
+_JSON_LINE = re.compile(r'\s*(?:["{}\[\]]|-?\d[\d.eE+-]*\s*,?\s*$|true|false|null)')
 _HEADING = re.compile(r" {0,3}#{1,6} +\S")
 _STAMP = re.compile(
     r"\d{4}[-/.]\d\d[-/.]\d\d[T ,_]?|\d\d:\d\d:\d\d"
@@ -30,6 +32,13 @@ _CODE = re.compile(
 _SENTENCE = re.compile(r"[^\W\d_]+(?:[ ,;:'’-]+[^\W\d_]+){4,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{8,}")
 _PAIR = re.compile(r"\s*[\w.\-\"' ]{1,60}\s*[=:]\s*\S")
 _SEPARATORS = ("\t", ",", ";", "|")
+_FEWEST = {"\t": 1, ",": 3}
+"""Separators that a row has at least; two of the others."""
+_HISTORY = re.compile(r"commit [0-9a-f]{7,64}\b|From [0-9a-f]{40} |diff --git |diff --cc |Index: \S")
+_HUNK = re.compile(r"@@+ -\d+(?:,\d+)? .*\+\d+(?:,\d+)? @@")
+_CAPITALS = re.compile(r"[^\W\d_a-z][^a-z]{2,60}$|\S+\(\w+\) .* \S+\(\w+\)$")
+_NODE = re.compile(r" *- (?:['\"]?[a-z]+(?: |:|$)|/url: )")
+_ROW = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 
 
 def recognise_kind(sample: str) -> ContentKind:
@@ -41,7 +50,7 @@ def recognise_kind(sample: str) -> ContentKind:
         return "prose"
     if sample.startswith("#!"):
         return "code"
-    if _JSON.match(sample) or _XML.match(sample) or _is_table(lines):
+    if _is_json(lines) or _XML.match(sample) or _is_table(lines):
         return "data"
     if _share(_STAMP, [line[:80] for line in lines], search=True) >= 0.4:
         return "log"
@@ -49,7 +58,7 @@ def recognise_kind(sample: str) -> ContentKind:
         return "prose"
     if _share(_CODE, lines) >= 0.35:
         return "code"
-    if _share(_SENTENCE, lines, search=True) >= 0.5:
+    if _share(_SENTENCE, _without_underlined(lines), search=True) >= 0.5:
         return "prose"
     return "data" if _share(_PAIR, lines) >= 0.8 else "log"
 
@@ -58,9 +67,65 @@ def recognise_form(sample: str, kind: ContentKind) -> Form:
     """How to cut a text of this kind. The kind may come from the caller, so the form looks for itself."""
     if _HTML.search(sample[:3_000]):
         return "html"
+    lines = [line for line in sample.split("\n")[:_LOOK_LINES] if line.strip()]
+    if _XML.match(sample):
+        return "xml"
+    for form, fits in _MARKED:
+        if fits(lines):
+            return form
     if kind == "prose" and _has_headings(sample):
         return "markdown"
-    return "json" if _JSON.match(sample) else "lines"
+    if kind == "code":
+        return "code"
+    if kind == "data" and _is_table(lines):
+        return "rows"
+    return "restructured" if kind == "prose" and _has_underlines(lines) else "lines"
+
+
+def _is_json(lines: list[str]) -> bool:
+    """It begins like a value and goes on like one: a log may begin with one record."""
+    return bool(lines) and _JSON.match("\n".join(lines[:2])) is not None and _share(_JSON_LINE, lines) >= 0.7
+
+
+def _is_history(lines: list[str]) -> bool:
+    """A log of git with whole messages, a patch or a diff: it begins like one, or has a hunk and the file that it belongs to."""
+    if any(map(_HISTORY.match, lines[:2])):
+        return True
+    return any(map(_HUNK.match, lines)) and any(line.startswith(("+++ ", "diff ")) for line in lines)
+
+
+def _is_manual(lines: list[str]) -> bool:
+    """Sections in capitals at the margin, with indented text under them."""
+    at_margin = [line for line in lines if not line[0].isspace()]
+    sections = sum(_CAPITALS.match(line) is not None for line in at_margin)
+    return sections >= 2 and sections * 2 >= len(at_margin) and len(at_margin) * 4 <= len(lines)
+
+
+def _is_snapshot(lines: list[str]) -> bool:
+    return bool(lines) and _share(_NODE, lines[:100]) >= 0.8
+
+
+def _has_underlines(lines: list[str]) -> bool:
+    return any(map(_is_underlined, lines, lines[1:]))
+
+
+def _without_underlined(lines: list[str]) -> list[str]:
+    """Without rows of marks and the headings over them, which are no sentences."""
+    pairs = zip(lines, [*lines[1:], ""], strict=True)
+    return [line for line, below in pairs if not _ROW.match(line) and not _is_underlined(line, below)] or lines
+
+
+def _is_underlined(line: str, below: str) -> bool:
+    return _ROW.match(below) is not None and len(line.rstrip()) <= len(below.rstrip()) and _ROW.match(line) is None
+
+
+_MARKED: tuple[tuple[Form, Callable[[list[str]], bool]], ...] = (
+    ("json", _is_json),
+    ("history", _is_history),
+    ("manual", _is_manual),
+    ("snapshot", _is_snapshot),
+)
+"""Forms with marks of their own, whatever kind the words are."""
 
 
 def _has_headings(sample: str) -> bool:
@@ -74,14 +139,14 @@ def _has_headings(sample: str) -> bool:
 
 
 def _is_table(lines: list[str]) -> bool:
-    """Delimited rows: the same number of separators, two or more, on nearly every line."""
+    """Delimited rows: the same number of separators on nearly every line."""
     head = lines[:50]
     if len(head) < 3:
         return False
     for separator in _SEPARATORS:
         counts = [line.count(separator) for line in head]
         usual = counts[0]
-        if usual >= (2 if separator != "," else 3) and sum(count == usual for count in counts) >= 0.9 * len(counts):
+        if usual >= _FEWEST.get(separator, 2) and sum(count == usual for count in counts) >= 0.9 * len(counts):
             return True
     return False
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Callable, Mapping
 
 from sandboxmcp.core.text import neutral
+from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import BREAK, HEADING
 
 _HIDDEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
@@ -22,8 +24,9 @@ _BLOCK_END = re.compile(
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,2000}>")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _BEFORE_KEY = re.compile(r'(?<=[,{\[])(?=\s{0,99}"[^"\\]{1,80}"\s*:)')
+_BETWEEN_TAGS = re.compile(r"(?<=[^<])> *<(?=[^/])")
 _SPACED_JSON = 200
-"""A shorter line of JSON is read easily as it stands."""
+"""A shorter line of JSON or XML is read easily as it stands."""
 
 
 def spell_html(text: str) -> str:
@@ -33,6 +36,13 @@ def spell_html(text: str) -> str:
     text = _CELL_END.sub("\t", text)
     text = _BLOCK_END.sub(lambda match: BREAK + _newlines(match), text)
     return _ENTITY.sub(_resolved, _TAG.sub(_newlines, text))
+
+
+def spell_xml(text: str) -> str:
+    """Lines of XML that hold several elements, and long ones, with one element per part; all others as they are."""
+    return "\n".join(
+        _BETWEEN_TAGS.sub(f">{BREAK}<", line) if len(line) > _SPACED_JSON and "><" in line else line for line in text.split("\n")
+    )
 
 
 def spell_json(text: str) -> str:
@@ -57,3 +67,7 @@ def _newlines(match: re.Match[str]) -> str:
 
 def _resolved(match: re.Match[str]) -> str:
     return " ".join(neutral(html.unescape(match.group())).split("\n")).replace("\xa0", " ")
+
+
+SPELLING: Mapping[Form, Callable[[str], str]] = {"html": spell_html, "json": spell_json, "lines": spell_json, "xml": spell_xml}
+"""How a text of a form is spelt for a reader; of other forms as it stands."""

@@ -25,7 +25,7 @@ from sandboxmcp.store.incoming import Incoming, Left
 from sandboxmcp.store.indexer import Indexer, emptied
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
-from sandboxmcp.store.markup import spell_html, spell_json
+from sandboxmcp.store.markup import SPELLING
 from sandboxmcp.store.pages import Pages, Previews
 from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.schema import MIGRATIONS
@@ -44,7 +44,6 @@ INDEX_BYTES = 32 << 20
 _FORGOTTEN_TOGETHER = 50
 _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
-_SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": spell_json}
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +356,7 @@ class Store:
     def _index(self, connection: Connection, source: int, capture: Capture, parts: list[tuple[int, int]], form: Form) -> None:
         indexer = Indexer(connection, source, self._pieces)
         for start, stop in parts:
-            indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), _SPELLING[form]), form)
+            indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
         catalogue.record(connection, source, indexer.finish())
 
     def repair(self) -> Repaired:

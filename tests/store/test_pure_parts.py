@@ -32,15 +32,15 @@ KINDS = {
     "prose": ("prose", "lines"),
     "markdown": ("prose", "markdown"),
     "html": ("prose", "html"),
-    "python": ("code", "lines"),
-    "c": ("code", "lines"),
+    "python": ("code", "code"),
+    "c": ("code", "code"),
     "log": ("log", "lines"),
     "syslog": ("log", "lines"),
     "json": ("data", "json"),
     "json lines": ("data", "json"),
-    "csv": ("data", "lines"),
+    "csv": ("data", "rows"),
     "listing": ("log", "lines"),
-    "script": ("code", "lines"),
+    "script": ("code", "code"),
 }
 
 

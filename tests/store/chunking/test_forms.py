@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.store.chunkers import CHUNK_BYTES, PASSAGE_BYTES, PASSAGE_LINES, chunked, passages_of
+from sandboxmcp.store.chunking.forms import chunked
+from sandboxmcp.store.chunking.parts import CHUNK_BYTES, PASSAGE_BYTES, PASSAGE_LINES, passages_of
+from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import LINE_BYTES, numbered_lines
-from sandboxmcp.store.markup import spell_html, spell_json
+from sandboxmcp.store.markup import SPELLING
 
-SPELLING = {"html": spell_html, "json": spell_json, "markdown": None, "lines": spell_json}
 MARKDOWN = """# Guide
 
 intro
@@ -35,14 +38,29 @@ end
 plain = ["", "word", "a few words in a row", "    code", "x" * 700, "long " * 400, "é" * 500, "日本語" * 300]
 markdown = ["# One", "## Two", "```", "~~~", "===", "---"]
 markup = ["<p>text</p>", "<h2>Head</h2>", "<!--", "-->", "<script>", "</script>"]
+history = ["commit 1234567", "    a subject", "diff --git a/x b/x", "--- x", "+++ x", "@@ -1 +1 @@ f()"]
+output = [
+    "==== FAILURES ====",
+    "____ test ____",
+    "--- FAIL: T",
+    "Traceback (most recent call last):",
+    '  File "x"',
+    "E: y",
+    "\tat a.B(C)",
+]
+manual = ["NAME", "       -a, --all", "              every one", "       -b     text", "A  B  C", "1  x  y"]
+nodes = ['- heading "T" [level=1]', "- list:", '  - link "x"', "[", "  {", '    "name": "n",', "  }", '  "k": {', "]"]
+code = ["def f(x):", "class A:", "    return 1", "# why", "func G() {", "}", "import os", "package main"]
+reports = ['<testsuite name="s">', '<testcase name="t">', "</testcase>", '<testcase name="u"/>', "<a/>" * 100]
 json_lines = ['{"a": 1}', '{"key": "' + "v" * 900 + '"}']
-fragments = st.sampled_from(plain + markdown + markup + json_lines)
+fragments = st.sampled_from(plain + markdown + markup + history + output + manual + nodes + code + reports + json_lines)
 texts = st.lists(fragments, max_size=60).map("\n".join)
-forms = st.sampled_from(sorted(SPELLING))
+forms = st.sampled_from(get_args(Form))
+as_they_stand = st.sampled_from([form for form in get_args(Form) if form not in SPELLING])
 
 
 def _chunks(text: str, form: str):
-    return list(chunked(numbered_lines([text.encode()], 1, SPELLING[form]), form))
+    return list(chunked(numbered_lines([text.encode()], 1, SPELLING.get(form)), form))
 
 
 @given(texts, forms)
@@ -54,7 +72,7 @@ def test_every_line_is_in_the_chunks_exactly_once_and_in_order(text, form):
     assert sorted(set(numbers)) == list(range(1, 1 + text.count("\n") + (text != "" and not text.endswith("\n"))))
 
 
-@given(texts, st.sampled_from(["markdown", "lines"]))
+@given(texts, st.sampled_from(get_args(Form)))
 def test_the_parts_of_a_line_join_to_the_line(text, form):
     joined: dict[int, str] = {}
     for chunk in chunked(numbered_lines([text.encode()]), form):
@@ -79,10 +97,10 @@ def test_passages_hold_every_line_with_text_exactly_once(text, form):
         assert held == [line.text for line in chunk.lines if line.text.strip()]
 
 
-@given(texts)
-def test_the_line_range_of_a_passage_is_exact(text):
+@given(texts, as_they_stand)
+def test_the_line_range_of_a_passage_is_exact(text, form):
     lines = text.split("\n")
-    for chunk in _chunks(text, "markdown"):
+    for chunk in _chunks(text, form):
         for passage in passages_of(chunk):
             cited = "\n".join(lines[passage.first - 1 : passage.last])
             assert passage.text in cited if passage.partial else passage.text == cited

@@ -1,0 +1,1 @@
+"""Texts in chunks by their structure, and chunks in the small passages that are searched: one module per kind of structure."""

@@ -1,0 +1,39 @@
+"""The chunks of a text by its form: which outline reads which. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from sandboxmcp.store.chunking.code import code_chunks
+from sandboxmcp.store.chunking.history import HistoryOutline
+from sandboxmcp.store.chunking.keys import KeyOutline
+from sandboxmcp.store.chunking.manual import ManualOutline
+from sandboxmcp.store.chunking.markdown import MarkdownOutline
+from sandboxmcp.store.chunking.outline import Outline
+from sandboxmcp.store.chunking.output import OutputOutline
+from sandboxmcp.store.chunking.parts import Chunk
+from sandboxmcp.store.chunking.reports import ReportOutline
+from sandboxmcp.store.chunking.restructured import RestructuredOutline
+from sandboxmcp.store.chunking.rows import RowsOutline
+from sandboxmcp.store.chunking.sections import sections
+from sandboxmcp.store.chunking.snapshot import SnapshotOutline
+from sandboxmcp.store.kinds import Form
+from sandboxmcp.store.lines import Line
+
+_OUTLINES: dict[Form, Callable[[], Outline]] = {
+    "html": Outline,
+    "history": HistoryOutline,
+    "json": KeyOutline,
+    "lines": OutputOutline,
+    "manual": ManualOutline,
+    "markdown": MarkdownOutline,
+    "restructured": RestructuredOutline,
+    "rows": RowsOutline,
+    "snapshot": SnapshotOutline,
+    "xml": ReportOutline,
+}
+
+
+def chunked(lines: Iterable[Line], form: Form) -> Iterator[Chunk]:
+    """The chunks of a text, lazily."""
+    return code_chunks(lines) if form == "code" else sections(lines, _OUTLINES[form]())

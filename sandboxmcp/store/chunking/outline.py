@@ -1,0 +1,52 @@
+"""The headings over a line of text: what an outline of any kind of structure is made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sandboxmcp.store.lines import Line
+from sandboxmcp.store.words import HEADINGS_BETWEEN
+
+_TITLE_BYTES = 300
+_HEADING_LETTERS = 160
+
+
+@dataclass(slots=True)
+class Heading:
+    """Opens a section that lasts until the next heading of its level or a lower one; without a text it only ends the others."""
+
+    level: int
+    text: str
+    starts_before: int = 0
+    """So many of the lines before this one belong to the section already."""
+
+
+class Outline:
+    """Headings that the lines themselves declare (`Line.level`, from markup). Other kinds of structure read them off the text."""
+
+    opens_fence = False
+    """Was the line read last the first of a fence?"""
+    in_fence = False
+    joins_small = 0
+    """Neighbouring sections of fewer bytes than this are one chunk."""
+
+    def __init__(self) -> None:
+        self._open: list[Heading] = []
+
+    @property
+    def path(self) -> str:
+        """The texts of the open headings, outermost first."""
+        return HEADINGS_BETWEEN.join(heading.text[:_HEADING_LETTERS] for heading in self._open if heading.text)[-_TITLE_BYTES:]
+
+    def enter(self, heading: Heading) -> None:
+        self._open = [outer for outer in self._open if outer.level < heading.level] + [heading]
+
+    def read(self, line: Line, before: Sequence[Line]) -> Heading | None:
+        """The heading that opens with this line. `before`: lines of the section so far; of a long one those since its last cut."""
+        return Heading(line.level, line.text.strip()) if line.level else None
+
+
+def indent_of(text: str) -> int:
+    """Blanks before the first letter."""
+    return len(text) - len(text.lstrip(" "))

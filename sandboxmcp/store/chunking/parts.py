@@ -1,0 +1,68 @@
+"""The parts of a text: chunks, and the passages inside them. Pure.
+
+A chunk has at most 4 KiB on every path: it is built from lines that are already bounded (`lines.py`). Together the chunks hold
+every line exactly once and in order; passages leave out only blank lines. Small passages are the largest single gain in search
+quality: 20 lines instead of 4 lose a fifth of the evidence at 500 tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sandboxmcp.store.lines import Line
+
+CHUNK_BYTES = 4_096
+PASSAGE_BYTES = 500
+PASSAGE_LINES = 4
+PASSAGE_PARTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive lines under one title (headings joined by " › ", outermost first; empty without headings)."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What is searched and shown: at most four lines or about 500 bytes."""
+
+    first: int
+    last: int
+    text: str
+    partial: bool
+    """It shows only part of a line that it names."""
+
+
+def passages_of(chunk: Chunk) -> Iterator[Passage]:
+    """The passages of a chunk, in order. A blank line ends one that is at least half full."""
+    held: list[Line] = []
+    size = 0
+    for line in chunk.lines:
+        length = line.size + 1
+        blank = not line.text.strip()
+        if held and (_is_full(held, line) or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2)):
+            yield _passage(held)
+            held, size = [], 0
+        if held or not blank:
+            held.append(line)
+            size += length
+    if held:
+        yield _passage(held)
+
+
+def _is_full(held: Sequence[Line], following: Line) -> bool:
+    """Four lines; the parts of one line (a record of JSON by its keys) count as one, and no other line is put beside them."""
+    if following.number == held[-1].number:
+        record_begins = following.text.strip() == "{" and len(held) > 1
+        return len(held) >= PASSAGE_PARTS or (record_begins and sum(line.size for line in held) > PASSAGE_BYTES // 4)
+    return len(held) >= PASSAGE_LINES or not following.whole or (len(held) > 1 and held[0].number == held[-1].number)
+
+
+def _passage(lines: list[Line]) -> Passage:
+    while not lines[-1].text.strip():
+        lines.pop()
+    return Passage(lines[0].number, lines[-1].number, "\n".join(line.text for line in lines), not all(line.whole for line in lines))

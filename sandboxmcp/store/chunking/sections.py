@@ -1,0 +1,96 @@
+"""Lines to chunks: a section under its headings is one, and a long section is cut where it pauses. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from sandboxmcp.store.chunking.outline import Outline
+from sandboxmcp.store.chunking.parts import CHUNK_BYTES, Chunk
+from sandboxmcp.store.lines import Line
+from sandboxmcp.store.words import HEADINGS_BETWEEN
+
+
+def sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
+    """The chunks of a text, lazily."""
+    chunks = _sections(lines, outline)
+    return _joined(chunks, outline.joins_small) if outline.joins_small else chunks
+
+
+def _sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
+    draft = _Draft()
+    for line in lines:
+        found = outline.read(line, draft.lines)
+        if found is not None:
+            kept = draft.taken_back(found.starts_before)
+            yield from draft.closed(outline.path)
+            outline.enter(found)
+            for earlier in kept:
+                draft.add(earlier)
+        if outline.opens_fence:
+            draft.may_end_here()
+        while draft.size + line.size >= CHUNK_BYTES:
+            yield from draft.split(outline.path, outline.in_fence)
+        draft.add(line)
+        if not line.text.strip() and not outline.in_fence:
+            draft.may_end_here()
+    yield from draft.closed(outline.path)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The lines of the chunk being built, and after which of them it would best end."""
+
+    lines: list[Line] = field(default_factory=list)
+    size: int = 0
+    best_end: int = 0
+    best_size: int = 0
+
+    def add(self, line: Line) -> None:
+        self.lines.append(line)
+        self.size += line.size + 1
+
+    def taken_back(self, number: int) -> list[Line]:
+        """The last lines, which belong to what follows."""
+        start = max(len(self.lines) - number, 0)
+        kept, self.lines = self.lines[start:], self.lines[:start]
+        return kept
+
+    def may_end_here(self) -> None:
+        self.best_end, self.best_size = len(self.lines), self.size
+
+    def closed(self, title: str) -> Iterator[Chunk]:
+        if self.lines:
+            yield Chunk(title, tuple(self.lines))
+        self.lines, self.size, self.best_end, self.best_size = [], 0, 0, 0
+
+    def split(self, title: str, in_fence: bool) -> Iterator[Chunk]:
+        """Closes a full chunk at its best end, if that leaves it half full or keeps a fence whole, else where it stands."""
+        end = self.best_end if self.best_size * 2 >= self.size or in_fence else 0
+        end = end or len(self.lines)
+        rest, self.lines = self.lines[end:], self.lines[:end]
+        yield from self.closed(title)
+        for line in rest:
+            self.add(line)
+
+
+def _joined(chunks: Iterable[Chunk], small: int) -> Iterator[Chunk]:
+    """Neighbours that are small even together as one, under the headings that they share."""
+    held: Chunk | None = None
+    size = 0
+    for chunk in chunks:
+        length = sum(line.size + 1 for line in chunk.lines)
+        if held is not None and size + length <= small:
+            held, size = Chunk(_shared(held.title, chunk.title), held.lines + chunk.lines), size + length
+            continue
+        if held is not None:
+            yield held
+        held, size = chunk, length
+    if held is not None:
+        yield held
+
+
+def _shared(one: str, other: str) -> str:
+    pairs = zip(one.split(HEADINGS_BETWEEN), other.split(HEADINGS_BETWEEN), strict=False)
+    return HEADINGS_BETWEEN.join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

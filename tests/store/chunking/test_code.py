@@ -1,0 +1,213 @@
+"""Source code is cut by its symbols, each named by the path to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandboxmcp.store.chunking.forms import chunked
+from sandboxmcp.store.chunking.symbols import language_of
+from sandboxmcp.store.lines import numbered_lines
+
+PYTHON = """\
+import os
+
+
+class Reader:
+    limit = 3
+
+    @property
+    def size(self):
+        return 1
+
+
+def main():
+    pass
+"""
+GO = """\
+package main
+
+import "fmt"
+
+// Run does it.
+func Run(x int) int {
+	return x
+}
+
+func (s *Server) Stop() {
+}
+"""
+RUST = """\
+use std::io;
+
+pub struct Point { x: i32 }
+
+impl Point {
+    pub fn new() -> Self {
+        Point { x: 1 }
+    }
+}
+"""
+JAVASCRIPT = """\
+import a from 'a';
+
+export function load(x) {
+  return x;
+}
+
+const save = (x) => {
+  return x;
+};
+
+class Box {
+  open() {
+  }
+}
+"""
+TYPESCRIPT = """\
+import { a } from 'a';
+export interface Shape {
+  area(): number;
+}
+
+export function draw(s: Shape): void {
+  s.area();
+}
+"""
+RUBY = """\
+require 'set'
+
+module Shop
+  class Cart
+    def total
+      1
+    end
+  end
+end
+"""
+PHP = """\
+<?php
+namespace App;
+
+class Cart {
+    public function total($x) {
+        return $x;
+    }
+}
+"""
+CSHARP = """\
+using System;
+
+namespace Shop
+{
+    public class Cart
+    {
+        public int Total()
+        {
+            return 1;
+        }
+    }
+}
+"""
+PERL = """\
+use strict;
+use warnings;
+
+sub add {
+  my ($x) = @_;
+  return $x;
+}
+
+add(1);
+"""
+BASH = """\
+#!/bin/bash
+set -e
+
+build() {
+  make
+}
+
+if [ -f x ]; then
+  build
+fi
+"""
+ELIXIR = """\
+defmodule Shop.Cart do
+  def total(x) do
+    x
+  end
+
+  defp one do
+    1
+  end
+end
+"""
+POWERSHELL = """\
+function Get-Total {
+  param($x)
+  return $x
+}
+
+$all = Get-Total 1
+"""
+CODE = {
+    "python": (PYTHON, [("", 1, 3), ("Reader", 4, 6), ("Reader › size", 7, 9), ("", 10, 11), ("main", 12, 13)]),
+    "go": (GO, [("", 1, 4), ("Run", 5, 8), ("", 9, 9), ("Stop", 10, 11)]),
+    "rust": (RUST, [("", 1, 2), ("Point", 3, 3), ("", 4, 4), ("Point", 5, 5), ("Point › new", 6, 8), ("Point", 9, 9)]),
+    "javascript": (
+        JAVASCRIPT,
+        [
+            ("", 1, 2),
+            ("load", 3, 5),
+            ("", 6, 6),
+            ("save", 7, 9),
+            ("", 10, 10),
+            ("Box", 11, 11),
+            ("Box › open", 12, 13),
+            ("Box", 14, 14),
+        ],
+    ),
+    "typescript": (TYPESCRIPT, [("", 1, 1), ("Shape", 2, 4), ("", 5, 5), ("draw", 6, 8)]),
+    "ruby": (
+        RUBY,
+        [("", 1, 2), ("Shop", 3, 3), ("Shop › Cart", 4, 4), ("Shop › Cart › total", 5, 7), ("Shop › Cart", 8, 8), ("Shop", 9, 9)],
+    ),
+    "php": (PHP, [("", 1, 3), ("Cart", 4, 4), ("Cart › total", 5, 7), ("Cart", 8, 8)]),
+    "csharp": (
+        CSHARP,
+        [
+            ("", 1, 2),
+            ("Shop", 3, 4),
+            ("Shop › Cart", 5, 6),
+            ("Shop › Cart › Total", 7, 10),
+            ("Shop › Cart", 11, 11),
+            ("Shop", 12, 12),
+        ],
+    ),
+    "perl": (PERL, [("", 1, 3), ("add", 4, 7), ("", 8, 9)]),
+    "bash": (BASH, [("", 1, 3), ("build", 4, 6), ("", 7, 10)]),
+    "elixir": (
+        ELIXIR,
+        [("Shop.Cart", 1, 1), ("Shop.Cart › total", 2, 4), ("Shop.Cart", 5, 5), ("Shop.Cart › one", 6, 8), ("Shop.Cart", 9, 9)],
+    ),
+    "powershell": (POWERSHELL, [("Get-Total", 1, 4), ("", 5, 6)]),
+}
+
+
+def _cut(text: str) -> list[tuple[str, int, int]]:
+    found = chunked(numbered_lines([text.encode()]), "code")
+    return [(chunk.title, chunk.lines[0].number, chunk.lines[-1].number) for chunk in found]
+
+
+@pytest.mark.parametrize("language", CODE)
+def test_code_is_cut_by_its_symbols(language):
+    text, chunks = CODE[language]
+    assert (language_of(text), _cut(text)) == (language, chunks)
+
+
+def test_code_with_an_error_is_cut_like_any_text():
+    assert _cut("import os\n\ndef broken(:\n    pass\n") == [("", 1, 4)]
+
+
+def test_more_code_than_is_parsed_is_cut_like_any_text():
+    assert {title for title, _, _ in _cut(PYTHON * 10_000)} == {""}
