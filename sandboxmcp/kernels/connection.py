@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import socket
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from sandboxmcp.core.folders import PrivateFolder
 
 CHANNELS = ("shell", "iopub", "stdin", "control")
 """In the order in which the launcher takes them; jupyter_client numbers ports from 1 in the same order, heartbeat last."""
@@ -25,10 +25,14 @@ class SocketFolder:
     def __init__(self) -> None:
         base = os.environ.get("XDG_RUNTIME_DIR", "")
         usable = len(base) < 60 and os.path.isdir(base) and os.access(base, os.W_OK)
-        self.path = Path(tempfile.mkdtemp(prefix="sandboxmcp-", dir=base if usable else "/tmp"))
+        self._folder = PrivateFolder(Path(base if usable else "/tmp"))
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        self._folder.remove()
 
 
 class KernelSockets:

@@ -14,9 +14,11 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from sandboxmcp.core.folders import PrivateFolder
+from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import Bind, SandboxProfile
 from sandboxmcp.sandbox.plan import system_folders
 
@@ -29,42 +31,75 @@ _CERTIFICATES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT"
 
 
 @dataclass(frozen=True, slots=True)
+class BoxLimits:
+    """What one box may use: the same as all the items of a sandbox together."""
+
+    memory: int = 2 << 30
+    """Bytes."""
+    processes: int = 256
+    descriptors: int = 1_024
+    file: int = 4 << 30
+    """Bytes of one file."""
+    cpu: int = 3_600
+    """Seconds of processor time of one process."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> BoxLimits:
+        return cls(*(settings[f"limits.{one.name}"] for one in fields(cls)))
+
+    @property
+    def named(self) -> dict[str, int]:
+        """As setrlimit(2) names them."""
+        return {"NPROC": self.processes, "NOFILE": self.descriptors, "FSIZE": self.file, "CPU": self.cpu, "CORE": 0}
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
     """What the boxes of one session share."""
 
-    folder: Path
-    """Private to us; the socket of each request lies in a folder of its own below it."""
+    private: PrivateFolder
+    """The socket of each request lies in a folder of its own below it."""
     authorities: Path | None = None
     """The machine's certificates and those of the user's, in one file."""
     binds: tuple[Bind, ...] = ()
     """What a program that is not part of the system needs, an interpreter for example."""
     links: Mapping[str, str] = field(default_factory=dict)
     path: str = _PATH
+    limits: BoxLimits = BoxLimits()
 
     @classmethod
     def make(
-        cls, authorities: Path | None = None, binds: Sequence[Bind] = (), links: Mapping[str, str] | None = None, path: str = ""
+        cls,
+        authorities: Path | None = None,
+        binds: Sequence[Bind] = (),
+        links: Mapping[str, str] | None = None,
+        path: str = "",
+        limits: BoxLimits = BoxLimits(),
     ) -> Box:
         """With a folder in memory where there is one; short, since the name of a socket may have 107 letters.
 
         Raises:
             OSError: the user's certificates cannot be read.
         """
-        folder = Path(tempfile.mkdtemp(prefix="sandboxmcp-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+        private = PrivateFolder(Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()))
         bundle = None
         if authorities is not None:
             own = next((Path(one) for one in _BUNDLES if os.path.exists(one)), None)
-            bundle = folder / "authorities.pem"
+            bundle = private.path / "authorities.pem"
             bundle.write_bytes((own.read_bytes() if own else b"") + b"\n" + authorities.read_bytes())
             bundle.chmod(0o644)
-        return cls(folder, bundle, tuple(binds), dict(links or {}), path or _PATH)
+        return cls(private, bundle, tuple(binds), dict(links or {}), path or _PATH, limits)
+
+    @property
+    def folder(self) -> Path:
+        return self.private.path
 
     @staticmethod
     def path_of_system() -> str:
         return _PATH
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.private.remove()
 
     def profile(self, door: Path | None, environment: Mapping[str, str], tmpfs_bytes: int, *, bare: bool = False) -> SandboxProfile:
         """The profile of one box. `door`: the folder with its socket. `bare`: the system's programs are all that it needs."""

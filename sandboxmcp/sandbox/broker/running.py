@@ -28,14 +28,18 @@ from sandboxmcp.sandbox.broker.programs import Brokered
 from sandboxmcp.sandbox.broker.relay import Relay
 from sandboxmcp.sandbox.broker.shapes import INPUTS, RESULTS, ProgramOrder
 from sandboxmcp.sandbox.bwrap import GUEST, Bind
+from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.interpreter import Interpreter
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
+from sandboxmcp.sandbox.usage import memory_of, tree
+from sandboxmcp.sandbox.watch import in_gib
 
 _MOST_INPUT = 1 << 20
 _PIECE = 1 << 20
-_NO_CONNECTION, _TOO_SLOW = 7, 28
+_NO_CONNECTION, _TOO_SLOW, _KILLED = 7, 28, 137
 _START_S = 20.0
-_LIMITS = {"NPROC": 256, "NOFILE": 1024, "CPU": 600, "CORE": 0}
+_PERIOD_S = 0.1
+"""Memory is looked at so often, where no control group holds it."""
 
 
 class ProgramRun:
@@ -122,8 +126,9 @@ class ProgramRun:
         guest = Bind(str(data_folder("kernels") / "guest"), GUEST)
         profile = replace(profile, binds=(*profile.binds, guest, *([Bind(str(inputs), INPUTS)] if inputs else [])))
         command = [self._interpreter.executable, "-I", "-S", f"{GUEST}/box.py", str(control.fileno())]
+        group = make_control_group(self._box.limits.memory, self._box.limits.processes)
         try:
-            return start_sandbox(profile, command, [control], streams=streams)
+            return start_sandbox(profile, command, [control], group, streams)
         except SandboxUnavailable as error:
             raise Refusal(f"its box did not start: {error}", _NO_CONNECTION) from None
         finally:
@@ -134,7 +139,7 @@ class ProgramRun:
         archive_r, archive_w = os.pipe2(os.O_CLOEXEC) if order.results is not None else (-1, -1)
         message = {
             "argv": [*self._program.run, *order.argv],
-            "limits": _LIMITS,
+            "limits": self._box.limits.named,
             "environment": {},
             "results": RESULTS if order.results is not None else "",
             "lines": list(order.streams),
@@ -167,7 +172,13 @@ class ProgramRun:
         try:
             while True:
                 watched = [self._shim.fileno(), *([ended] if archive < 0 else [archive])]
-                readable, _, _ = select.select(watched, [], [], max(0.0, deadline - time.monotonic()))
+                left = deadline - time.monotonic()
+                readable, _, _ = select.select(watched, [], [], min(_PERIOD_S, max(0.0, left)))
+                if why := self._too_large(process):
+                    result.code, result.err = _KILLED, f"{self._program.program}: (sandbox) {why}\n"
+                    return
+                if not readable and left > 0:
+                    continue
                 if not readable:
                     result.code, result.err = (
                         _TOO_SLOW,
@@ -195,6 +206,15 @@ class ProgramRun:
             for fd in (sink, ended):
                 if fd >= 0:
                     os.close(fd)
+
+    def _too_large(self, process: SandboxProcess) -> str:
+        """Why it must end; empty while its memory is within the limit, or a control group sees to that."""
+        if process.init_pid is None or process.group is not None:
+            return ""
+        limit, processes = self._box.limits.memory, list(tree(process.init_pid))
+        if sum(one.resident for one in processes) <= limit or sum(memory_of(one.pid) for one in processes) <= limit:
+            return ""
+        return f"it took more memory than {in_gib(limit)}; raise limits.memory"
 
     def _unpacker(self, folder: str) -> int:
         _, (fd,) = self._shim.ask("unpack", folder, descriptors=1)

@@ -12,7 +12,7 @@ from sandboxmcp.core.audit import AuditLog
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.broker.addresses import address_rules
-from sandboxmcp.sandbox.broker.box import Box
+from sandboxmcp.sandbox.broker.box import Box, BoxLimits
 from sandboxmcp.sandbox.broker.budget import Allowance, Budget
 from sandboxmcp.sandbox.broker.gate import Gate, Resolver, system_resolver
 from sandboxmcp.sandbox.broker.programs import Brokered
@@ -83,7 +83,9 @@ def make_broker(
     interpreter = running_interpreter(settings.workspace)
     binds = [Bind(folder, folder) for folder in interpreter.folders]
     try:
-        box = Box.make(authorities, binds, interpreter.links, f"{Box.path_of_system()}:{interpreter.scripts}")
+        box = Box.make(
+            authorities, binds, interpreter.links, f"{Box.path_of_system()}:{interpreter.scripts}", BoxLimits.of(settings)
+        )
     except OSError as error:
         raise UsageError(f"network.authorities cannot be read: {error.strerror}", "Name a readable file of certificates.") from None
     return Broker(

@@ -135,6 +135,41 @@ def test_git_reaches_nothing_by_another_way(served, make_research, url):
     assert (ran.text != "0\n", served.connections) == (True, 0)
 
 
+# The box
+
+
+EATERS = {
+    "memory": "import time; x = bytearray(400 << 20); time.sleep(60)",
+    "memory of children": "import os, time; os.fork(); os.fork(); x = bytearray(100 << 20); time.sleep(60)",
+}
+
+
+@pytest.fixture
+def make_eater(site, make_session, tmp_path, monkeypatch):
+    """A session with a program `eater` that runs some Python in its box."""
+
+    def make(code, **limits):
+        shape = f'[[broker]]\nprogram = "eater"\nverdict = "allow"\nrun = ["python3", "-c", {json.dumps(code)}]\n'
+        (tmp_path / "eater.toml").write_text(f'[pack]\nname = "eater"\n{shape}[[broker.shape]]\nname = "all"\n')
+        return make_session(site, ("default", str(tmp_path / "eater.toml")), **limits)
+
+    return make
+
+
+@pytest.mark.parametrize("code", EATERS.values(), ids=EATERS)
+def test_a_brokered_program_has_no_more_memory_than_scripts_have(make_eater, code):
+    session = make_eater(code, limits__memory="250MiB", network__time_s=20)
+    ran = session.run("eater; echo $?")
+    assert (ran.text, "more memory than 250 MiB" in ran.stderr.decode()) in [("137\n", True), ("137\n", False), ("1\n", False)]
+    assert session.log()[-1]["seconds"] < 20
+
+
+def test_a_brokered_program_has_no_more_processes_than_scripts_have(make_eater):
+    code = "import os, time\nn = 0\ntry:\n    while n < 300:\n        if os.fork() == 0: time.sleep(9)\n        n += 1\n"
+    session = make_eater(code + "except OSError: print(n < 64)", limits__processes=64)
+    assert session.run("eater").text == "True\n"
+
+
 # pip and uv
 
 
