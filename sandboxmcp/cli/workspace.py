@@ -47,7 +47,7 @@ def add_to(group: typer.Typer) -> None:
         project = settings.workspace.resolve()
         layer = overlay.layer_of(settings.data_dir, project)
         done, skipped = overlay.apply(layer, project) if layer.exists() else ([], [])
-        overlay.discard(layer)
+        overlay.settle(layer)
         lines = [_line(change) for change in done] + [f"left out: {_line(change)}" for change in skipped]
         _tell(as_json, lines or ["no changes"], applied=[asdict(one) for one in done], left_out=[asdict(one) for one in skipped])
         return 0

@@ -26,6 +26,7 @@ from sandboxmcp.sandbox.broker.service import Service
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST
 from sandboxmcp.sandbox.cgroup import make_control_group
+from sandboxmcp.sandbox.overlay import identity
 from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.usage import children
@@ -80,6 +81,8 @@ class Launcher:
         self.protection = plan.protection
         self.written = plan.written
         """Where on the host that lands which scripts write in the workspace."""
+        self._layer = plan.layer
+        self._mounted = identity(plan.layer) if plan.layer is not None else None
         self.path = plan.profile.path
         """Where programs are looked for inside."""
         self._control = control
@@ -130,6 +133,15 @@ class Launcher:
     @property
     def process(self) -> SandboxProcess:
         return self._process
+
+    @property
+    def outdated(self) -> str:
+        """Why it is to be replaced when nothing runs in it; empty while it is as good as a new one."""
+        if self.protection.outdated:
+            return "protected files of the project have changed on the host"
+        if self._layer is not None and identity(self._layer) != self._mounted:
+            return "the changes that the overlay kept were discarded"
+        return ""
 
     async def fork_kernel(
         self, sockets: Sequence[int], streams: tuple[int, int], key: str, mode: str, language: Mapping[str, Any] | None = None

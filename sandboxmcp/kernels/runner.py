@@ -106,7 +106,7 @@ class Runner:
 
     async def _give_up(self, session: RunSession) -> None:
         """End a session that cannot be used any more; whose variables went with it is told."""
-        why = "protected files of the project have changed on the host" if session.alive else "the sandbox had ended"
+        why = session.outdated if session.alive else "the sandbox had ended"
         names = session.named.known()
         await session.close()
         self._notices += session.named.notices
@@ -161,8 +161,13 @@ class RunSession:
 
     @property
     def usable(self) -> bool:
-        """False when the sandbox has ended, or must be replaced because the host has changed protected paths since."""
-        return self._launcher.alive and not (self._running == 0 and self._launcher.protection.outdated)
+        """False when the sandbox has ended, or is to be replaced for what the host has changed since, and nothing runs in it."""
+        return self._launcher.alive and not (self._running == 0 and self._launcher.outdated)
+
+    @property
+    def outdated(self) -> str:
+        """Why a sandbox that lives is to be replaced."""
+        return self._launcher.outdated
 
     async def run(self, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None) -> Outcome:
         """Run one script to its end, at most `script.timeout_s` seconds.

@@ -2,7 +2,9 @@
 
 The layer lies beside the store, one per workspace: `upper` holds what was changed, as overlayfs writes it (a character device 0/0
 is a deletion, the attribute user.overlay.opaque marks a folder that replaced another), `work` is overlayfs's own. One process at
-a time may use or change it: the system does not define what two mounts of one layer do.
+a time may mount it: the system does not define what two mounts of one layer do. While it is mounted nothing in it is changed from
+outside. What is applied is copied out of it and then makes no difference any more; what is discarded is moved aside as a whole,
+and the sandbox that has it mounted is replaced when nothing runs in it.
 What is applied was written by scripts: links are never followed on the way, protected paths are left out.
 Source: Documentation/filesystems/overlayfs.rst.
 """
@@ -29,6 +31,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 1 << 20
 """Bytes of a text that is shown line by line."""
 _OPAQUE = "user.overlay.opaque"
+_ASIDE = "aside-"
+"""Before the names of folders with what was discarded while it was mounted."""
 _held: dict[Path, int] = {}
 """Locks of this process, which may use a layer any number of times one after the other."""
 
@@ -57,9 +61,11 @@ def prepare(layer: Path, workspace: Path) -> Path:
     """
     if os.path.realpath(layer).startswith(os.path.realpath(workspace) + "/"):
         raise UsageError(f"the data folder lies in the workspace {workspace}, and so would its overlay", "Move data_dir elsewhere.")
-    for name in ("upper", "work"):
-        (layer / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    layer.mkdir(mode=0o700, parents=True, exist_ok=True)
     claim(layer)
+    with _changing(layer):
+        for name in ("upper", "work"):
+            (layer / name).mkdir(mode=0o700, exist_ok=True)
     return layer
 
 
@@ -74,6 +80,31 @@ def claim(layer: Path) -> None:
         os.close(fd)
         raise UsageError("the overlay of this workspace is used by another process", "Stop that server first.") from None
     _held[layer] = fd
+    for aside in layer.glob(f"{_ASIDE}*"):  # nobody has them mounted any more
+        _remove_all(aside)
+
+
+def is_ours(layer: Path) -> bool:
+    """Claim it if nobody uses it. False: another process does."""
+    try:
+        claim(layer)
+    except UsageError:
+        return False
+    return True
+
+
+def identity(layer: Path) -> tuple[int, int]:
+    """Which `upper` it has: another one after a discard by another process."""
+    status = os.stat(layer / "upper")
+    return status.st_dev, status.st_ino
+
+
+@contextlib.contextmanager
+def _changing(layer: Path) -> Iterator[None]:
+    """One process at a time makes, moves and applies."""
+    with open(layer / "changing", "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def release(layer: Path) -> None:
@@ -87,9 +118,14 @@ def changes(layer: Path, workspace: Path) -> Iterator[Change]:
     yield from _changes(layer / "upper", workspace, "")
 
 
-def _changes(upper: Path, lower: Path, name: str) -> Iterator[Change]:
+def _changes(upper: Path, lower: Path, name: str, *, alone: bool = False) -> Iterator[Change]:
+    """`alone`: nothing of the workspace's folder of this name is seen through the layer's."""
     with contextlib.suppress(FileNotFoundError, PermissionError):
-        for entry in sorted(os.scandir(upper / name), key=lambda entry: entry.name):
+        entries = sorted(os.scandir(upper / name), key=lambda entry: entry.name)
+        if alone:
+            hidden = sorted(set(_names(lower / name)) - {entry.name for entry in entries})
+            yield from (Change("deleted", f"{name}/{one}") for one in hidden)
+        for entry in entries:
             path = f"{name}/{entry.name}" if name else entry.name
             status = entry.stat(follow_symlinks=False)
             below = _status(lower / path)
@@ -97,14 +133,26 @@ def _changes(upper: Path, lower: Path, name: str) -> Iterator[Change]:
                 if below is not None:
                     yield Change("deleted", path)
             elif entry.is_dir(follow_symlinks=False):
-                replaces = below is not None and (not stat.S_ISDIR(below.st_mode) or _is_opaque(entry.path))
+                replaces = below is not None and not stat.S_ISDIR(below.st_mode)
                 if below is None or replaces:
                     yield Change("folder", path, replaces)
-                yield from _changes(upper, lower, path)
+                yield from _changes(upper, lower, path, alone=alone or _is_opaque(entry.path))
             elif below is None:
                 yield Change("added", path)
             elif not _same(upper / path, lower / path, status, below):
                 yield Change("changed", path)
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in it; nothing when it is no folder."""
+    try:
+        fd = os.open(folder, _FOLDER)
+    except OSError:
+        return []
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -156,16 +204,18 @@ def patch(layer: Path, workspace: Path, change: Change) -> list[str]:
 def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
     """Carry the changes over into the workspace. Returns those that were, and those that were left out.
 
+    Scripts may run meanwhile: a file that is being written is left out, and so applied the next time.
+
     Raises:
-        UsageError: another process uses the layer. OSError: the workspace cannot be written; what was not applied stays.
+        OSError: the workspace cannot be written; what was not applied stays.
     """
-    claim(layer)
     done: list[Change] = []
     skipped: list[Change] = []
     root = os.open(workspace, _FOLDER)
     try:
-        for change in changes(layer, workspace):
-            (skipped if _protected(change) or not _carried(root, layer / "upper", change) else done).append(change)
+        with _changing(layer):
+            for change in changes(layer, workspace):
+                (skipped if _protected(change) or not _carried(root, layer / "upper", change) else done).append(change)
     finally:
         os.close(root)
     return done, skipped
@@ -222,8 +272,13 @@ def _copy(parent: int, name: str, source: Path) -> None:
         raise ValueError(f"{source} is neither a file nor a link")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     with _reader(source) as reader, os.fdopen(os.open(name, flags, 0o600, dir_fd=parent), "wb") as writer:
+        before = os.fstat(reader.fileno())
         shutil.copyfileobj(reader, writer, 1 << 20)
         os.fchmod(writer.fileno(), mode & 0o777)
+        after = os.fstat(reader.fileno())
+    if not stat.S_ISREG(after.st_mode) or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        os.unlink(name, dir_fd=parent)
+        raise ValueError(f"{source} is being written")
 
 
 def _remove(parent: int, leaf: str) -> None:
@@ -235,16 +290,31 @@ def _remove(parent: int, leaf: str) -> None:
 
 
 def discard(layer: Path) -> None:
-    """Forget every change.
-
-    Raises:
-        UsageError: another process uses the layer.
-    """
+    """Forget every change. Scripts that run meanwhile go on with what they see, and what they write is forgotten too."""
     if not layer.exists():
         return
-    claim(layer)
-    for name in ("upper", "work"):
-        for folder, _, _ in os.walk(layer / name):
-            os.chmod(folder, 0o700)  # overlayfs makes some that nobody may enter, scripts may too
-        shutil.rmtree(layer / name, ignore_errors=True)
-        (layer / name).mkdir(mode=0o700, exist_ok=True)
+    ours = is_ours(layer)
+    with _changing(layer):
+        if not ours:
+            aside = layer / f"{_ASIDE}{secrets.token_hex(8)}"
+            aside.mkdir(mode=0o700)
+        for name in ("upper", "work"):
+            if not ours:
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(layer / name, aside / name)
+            else:
+                _remove_all(layer / name)
+            (layer / name).mkdir(mode=0o700, exist_ok=True)
+
+
+def settle(layer: Path) -> None:
+    """After `apply`: forget what was applied, unless a sandbox has it mounted; there it makes no difference any more."""
+    if layer.exists() and is_ours(layer):
+        discard(layer)
+
+
+def _remove_all(folder: Path) -> None:
+    """Overlayfs makes folders that nobody may enter, and scripts may too."""
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -29,6 +29,8 @@ class Plan:
     protection: Protection
     written: Path
     """Where on the host that lands which scripts write in the workspace."""
+    layer: Path | None = None
+    """Of the overlay, where there is one."""
 
 
 def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
@@ -57,7 +59,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
     )
-    return Plan(profile, interpreter, protection, workspace if layer is None else layer / "upper")
+    return Plan(profile, interpreter, protection, workspace if layer is None else layer / "upper", layer)
 
 
 def _binds(view: Bind, installed: Collection[str], protection: Protection, hidden: tuple[str, ...] = ()) -> tuple[Bind, ...]:

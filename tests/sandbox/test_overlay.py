@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 
 import pytest
 
 from sandboxmcp.core.errors import SandboxUnavailable, UsageError
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.sandbox import locate
-from sandboxmcp.sandbox.overlay import Change, apply, changes, discard, layer_of, patch, prepare, release
+from sandboxmcp.sandbox.overlay import Change, apply, changes, discard, layer_of, patch, prepare, release, settle
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "sub/c.txt": "c\n", ".git/config": "[core]\n"}
 CHANGE_ALL = "echo new > a.txt; rm b.txt; rm -r sub; mkdir sub; echo d > sub/d.txt; ln -s /etc/passwd link; cat a.txt; ls sub"
@@ -54,7 +57,7 @@ def test_an_overlay_keeps_every_change_aside(aside):
         Change("changed", "a.txt"),
         Change("deleted", "b.txt"),
         Change("added", "link"),
-        Change("folder", "sub", replaces=True),
+        Change("deleted", "sub/c.txt"),
         Change("added", "sub/d.txt"),
     ]
 
@@ -83,6 +86,74 @@ def test_discarded_changes_are_gone(aside):
     own.wait(own.runner.close())
     discard(layer)
     assert (list(changes(layer, own.workspace)), content(own.workspace)) == ([], FILES)
+
+
+@pytest.fixture
+def served(aside, tmp_path):
+    """A process that has a sandbox on the layer, run by lines on its standard input, one script each; and its workspace."""
+    own, layer = aside
+    release(layer)
+    code = SERVE.format(data=str(tmp_path / "data"), workspace=str(own.workspace), captures=str(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(script):
+        process.stdin.write(script + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    yield run, own.workspace, layer
+    process.stdin.close()
+    process.wait(20)
+
+
+SERVE = """
+import asyncio, json, sys
+from pathlib import Path
+from sandboxmcp.core.model import Script
+from sandboxmcp.core.settings import load_settings
+from sandboxmcp.kernels.runner import Runner
+
+async def main():
+    settings = load_settings({{"workspace_mode": "overlay", "data_dir": "{data}", "workspace": "{workspace}"}})
+    runner = Runner(settings, Path("{captures}"))
+    for line in iter(sys.stdin.readline, ""):
+        async with runner.session() as session:
+            ended = await session.run(Script("x", "shell", line, 20.0))
+        print(json.dumps(ended.stdout.path.read_text() if ended.stdout else ""), flush=True)
+    await runner.close()
+
+asyncio.run(main())
+"""
+
+
+def test_changes_are_applied_while_a_server_runs_and_its_scripts_go_on(served):
+    run, workspace, layer = served
+    run(CHANGE_ALL)
+    done, skipped = apply(layer, workspace)
+    settle(layer)
+    applied = {"a.txt": "new\n", "sub/d.txt": "d\n", ".git/config": "[core]\n"}
+    assert (len(done), skipped, content(workspace), list(changes(layer, workspace))) == (5, [], applied, [])
+    run("echo more >> a.txt; rm sub/d.txt")
+    assert list(changes(layer, workspace)) == [Change("changed", "a.txt"), Change("deleted", "sub/d.txt")]
+    assert run("cat a.txt; ls sub") == "new\nmore\n"
+
+
+def test_changes_are_discarded_while_a_server_runs_and_its_next_script_does_not_see_them(served):
+    run, workspace, layer = served
+    run(CHANGE_ALL)
+    discard(layer)
+    assert (list(changes(layer, workspace)), content(workspace)) == ([], FILES)
+    assert run("cat a.txt b.txt; ls sub; echo again > a.txt") == "a\nb\nc.txt\n"
+    assert list(changes(layer, workspace)) == [Change("changed", "a.txt")]
+
+
+def test_what_was_moved_aside_under_a_server_is_removed_when_nobody_has_it_any_more(tmp_path):
+    workspace, layer = layered(tmp_path)
+    release(layer)
+    (layer / "aside-1/upper").mkdir(parents=True)
+    prepare(layer, workspace)
+    assert sorted(path.name for path in layer.iterdir()) == ["changing", "lock", "upper", "work"]
+    release(layer)
 
 
 def layered(tmp_path):
