@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-from sandboxmcp.policy.facts import Embedded, Fact, Sink, Unknown
+from sandboxmcp.policy.facts import Embedded, Fact, Unknown
 from sandboxmcp.policy.lexemes import LEXED
 from sandboxmcp.policy.programs import Knowledge
 
@@ -42,16 +42,18 @@ def facts_of(code: str, language: str, knowledge: Knowledge) -> tuple[Fact, ...]
 def _analyse(piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
     language = LANGUAGES.get(piece.language, piece.language)
     try:
-        return _by_language(language, piece.code, piece.stdout, piece.stderr, knowledge)
+        return _by_language(language, piece, knowledge)
     except Exception as error:  # a fault of ours must not stop a harmless script: the sandbox stands, and the reader is told
         return (Unknown(1, f"{language} code on which the analysis failed ({type(error).__name__})"),)
 
 
-def _by_language(language: str, code: str, stdout: Sink, stderr: Sink, knowledge: Knowledge) -> tuple[Fact, ...]:
-    if language == "shell":
+def _by_language(language: str, piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
+    code, stdout, stderr = piece.code, piece.stdout, piece.stderr
+    if language in ("shell", "cmd"):
+        from sandboxmcp.policy.cmd import as_shell
         from sandboxmcp.policy.shell import shell_facts
 
-        return shell_facts(code, knowledge, stdout, stderr)
+        return shell_facts(as_shell(code) if language == "cmd" else code, knowledge, stdout, stderr, piece.arguments)
     if language == "python":
         from sandboxmcp.policy.python import python_facts
 
@@ -60,6 +62,10 @@ def _by_language(language: str, code: str, stdout: Sink, stderr: Sink, knowledge
         from sandboxmcp.policy.powershell import powershell_facts
 
         return powershell_facts(code, knowledge, stdout, stderr)
+    if language in ("awk", "make", "sed"):
+        from sandboxmcp.policy.texttools import TOOLS
+
+        return TOOLS[language](code)
     if language in LEXED:
         from sandboxmcp.policy.foreign import foreign_facts
 

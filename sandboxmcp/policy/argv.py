@@ -7,11 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sandboxmcp.policy.effects import leading
-from sandboxmcp.policy.facts import HOLE, Command, Embedded, Fact, Import, Unknown, Word, filled, joined
+from sandboxmcp.policy.facts import HOLE, SPREAD, Command, Embedded, Fact, Import, Unknown, Word, filled, joined
 from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
+from sandboxmcp.policy.switches import decoded
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CONVERSION = re.compile(r"%[-+ #0-9.]*[a-zA-Z]")
+_NUMBERED = frozenset("clang g++ gcc gem java node php perl pip pypy python ruby".split())
+"""Programs that come with a version in their names: `python$version` is python, whichever."""
+_STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 _MOST_LAYERS = 32
 _MOST_ADDED = 1_000
 
@@ -33,7 +37,7 @@ def expand_command(command: Command, knowledge: Knowledge) -> Iterator[Fact]:
         reading = read_command_line(program, current.args)
         if reading.has(program.inert):
             continue
-        if reading.unlisted and program.then:
+        if reading.unlisted and program.then in ("command", "code"):
             yield Unknown(current.line, f"option {reading.unlisted[0]} of {current.name}")
         yield from _code_of(current, program, reading)
         for words in _inner_lines(current, program, reading):
@@ -53,6 +57,10 @@ def command_of(words: Sequence[Word], outer: Command) -> Command | Unknown | Non
         return None
     program = words[start]
     name = program.text.rsplit("/", 1)[-1]
+    if name.lower().endswith(".exe"):  # a program of Windows, which other systems' shells can start too
+        name = name.rsplit("\\", 1)[-1][:-4].lower()
+    if name.rstrip(HOLE) in _NUMBERED:
+        name = name.rstrip(HOLE)
     if HOLE in name:
         return Unknown(program.line, "which program runs")
     if not name:
@@ -93,30 +101,64 @@ def _found_filled_in(words: Sequence[Word], roots: Sequence[Word]) -> list[Word]
 
 
 def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
+    yield from _carried(command, program, reading)
     if program.then == "code":
         yield from _embedded(reading.operands[program.skip :], program.language or "shell", command)
+    elif program.then == "script" and not reading.has(program.code | program.script):
+        yield from _embedded(reading.operands[:1], program.language or "shell", command)
+    elif reading.operands and reading.operands[0].text in program.code_after:
+        code = [word for word in reading.operands[1:] if not word.text.startswith("-")][:1]
+        yield from _embedded(code, program.language or "shell", command)
     language = program.language or "python"
     named = [word for word in reading.values(program.module) if word.known]
     yield from (Import(word.line, word.text.split("=")[0].replace("::", "."), language) for word in named)
     if program.language is None:
         return
-    if reading.has(program.code):
+    for value in reading.values(program.encoded):
+        if (plain := decoded(value.text)) is None:
+            yield Unknown(value.line, f"the code that {command.name} decodes")
+        else:
+            yield Embedded(value.line, program.language, plain, command.stdout, command.stderr)
+    if program.switches and (words := [*reading.values(program.code), *reading.operands]) and joined(words) != "-":
+        yield from _embedded(words, program.language, command)
+    elif reading.has(program.code) and not program.switches:
         values = reading.values(program.code) or list(reading.operands[:1])
-        yield from (fact for value in values for fact in _embedded([value], program.language, command))
-    elif program.stdin is not None and not reading.has(program.module) and _reads_stdin(program.stdin, reading):
+        given = reading.operands[1:] if not reading.values(program.code) else reading.operands
+        for value in values:
+            yield from _embedded([value], program.language, command, given[1:])
+    elif command.stdin is not None and _script_is_stdin(program.script, reading):
+        yield from _embedded([command.stdin], program.language, command)
+    elif program.stdin is not None and not reading.has(program.module | program.encoded) and _reads_stdin(program.stdin, reading):
         if command.stdin is not None:
             yield from _embedded([command.stdin], program.language, command)
         elif command.piped:
             yield Unknown(command.line, f"the code that {command.name} reads from a pipe")
     elif reading.operands and reading.operands[0].text.startswith("/dev/fd/"):
+        if command.substituted is not None:
+            yield from _embedded([command.substituted], program.language, command)
+            return
         yield Unknown(command.line, f"the code that {command.name} reads from another command")
 
 
 def _reads_stdin(forced: frozenset[str], reading: Reading) -> bool:
-    return not reading.operands or reading.has(forced) or reading.operands[0].text in {"-", "/dev/stdin", "/dev/fd/0"}
+    return not reading.operands or reading.has(forced) or reading.operands[0].text in _STANDARD_INPUT
 
 
-def _embedded(words: Sequence[Word], language: str, command: Command) -> Iterator[Fact]:
+def _script_is_stdin(script: frozenset[str], reading: Reading) -> bool:
+    """The grammar loses a `-` right before a heredoc, so a value that is missing is one too."""
+    values = [value for name, value in reading.options if name in script]
+    return any(value is None or value.text in _STANDARD_INPUT for value in values)
+
+
+def _carried(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
+    """Command lines inside the values of options, or inside operands."""
+    for option, pattern in program.carries.items():
+        for word in reading.values(frozenset({option})) if option else reading.operands:
+            if word.known and (found := re.match(pattern, word.text, re.DOTALL)) and found[1]:
+                yield Embedded(word.line, "shell", found[1], command.stdout, command.stderr)
+
+
+def _embedded(words: Sequence[Word], language: str, command: Command, given: Sequence[Word] | None = None) -> Iterator[Fact]:
     """Code out of words. What the outer shell fills in becomes a name that no rule knows."""
     if not words:
         return
@@ -124,7 +166,8 @@ def _embedded(words: Sequence[Word], language: str, command: Command) -> Iterato
     if not code.replace(HOLE, "").strip("* "):
         yield Unknown(words[0].line, f"the code that {command.name} runs")
         return
-    yield Embedded(words[0].line, language, filled(code, language), command.stdout, command.stderr)
+    arguments = None if not given or any(SPREAD in word.text for word in given) else tuple(word.text for word in given)
+    yield Embedded(words[0].line, language, filled(code, language), command.stdout, command.stderr, arguments)
 
 
 def printed_by(command: Command, knowledge: Knowledge) -> Word | None:

@@ -11,7 +11,7 @@ JOINTS = frozenset({".", "::", "->", "?.", "\\", "&."})
 _ASSIGN = frozenset({"=", ":=", "<-"})
 _DECLARES = frozenset({"function", "class", "def", "func", "fn", "sub", "struct", "enum", "defp", "defmodule"})
 _GLOBALS = frozenset({"globalThis", "window", "self", "global"})
-_SCRIPTS = frozenset({"javascript", "typescript"})
+SCRIPTS = frozenset({"javascript", "typescript"})
 _LOADERS = {"require", "import", "requireNamespace", "library", "loadNamespace"}
 _NO_ALIAS = frozenset({"require", "await", "import", "new"})
 _MOST = 400
@@ -30,7 +30,7 @@ class Bindings:
 
     def meaning(self, parts: Sequence[str]) -> str | None:
         """The dotted name that a chain stands for; None for one that the code itself declares."""
-        if self.language in _SCRIPTS and parts[0] in _GLOBALS and len(parts) > 1:
+        if self.language in SCRIPTS and parts[0] in _GLOBALS and len(parts) > 1:
             parts = parts[1:]
         if parts[0] in self.names:
             return ".".join([self.names[parts[0]], *parts[1:]])
@@ -52,7 +52,7 @@ class Bindings:
 
     def _imported(self, at: int, lexeme: Lexeme) -> Iterator[Fact]:
         """The imports of a statement that begins here."""
-        if self.language in _SCRIPTS:
+        if self.language in SCRIPTS:
             yield from self._script_import(at) if lexeme.text in ("import", "export", "require") else ()
         elif self.language == "go":
             yield from self._go_import(at) if lexeme.text == "import" else ()

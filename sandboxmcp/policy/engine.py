@@ -86,7 +86,12 @@ def _only_tightens(pack: Pack) -> None:
     What it says of programs could change how the user's rules read a command line, so that is refused with the rest.
     """
     fix = "A project's pack may only deny or ask; put what loosens into a pack of your own and name it in policy_packs."
-    for kind, found in (("program", pack.programs), ("function", pack.functions), ("capability", pack.capabilities)):
+    for kind, found in (
+        ("program", pack.programs),
+        ("function", pack.functions),
+        ("capability", pack.capabilities),
+        ("variable", pack.variables),
+    ):
         if found:
             raise pack.broken((kind, 0), f"a project's pack describes a {kind}", fix)
     for at, rule in enumerate(pack.rules):

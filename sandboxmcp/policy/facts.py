@@ -45,6 +45,8 @@ class Command:
     """The text that it reads, when the code spells that out."""
     piped: bool = False
     """Reads what another command writes, and that is not spelled out."""
+    substituted: Word | None = None
+    """The text of the one `<( )` among its words, when the code spells that out."""
     cwd: str = ""
     """Folder that it runs in, against the one that the code starts in; HOLE where it cannot be known."""
 
@@ -123,6 +125,8 @@ class Embedded:
     code: str
     stdout: Sink = "stream"
     stderr: Sink = "stream"
+    arguments: tuple[str, ...] | None = None
+    """What it is given as `$1`, `$2` and so on; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +150,12 @@ def sink_of(path: str) -> Sink:
     return "stream" if path in _SCREEN or path.startswith(_DESCRIPTORS) else "file"
 
 
+_FILLINGS = {"shell": "${" + UNKNOWN_NAME + "}", "powershell": "$" + UNKNOWN_NAME, "cmd": f"%{UNKNOWN_NAME}%"}
+
+
 def filled(code: str, language: str) -> str:
     """Code whose holes are filled with a name that no rule knows, so that it parses."""
-    return code.replace(SPREAD, HOLE).replace(HOLE, "${" + UNKNOWN_NAME + "}" if language == "shell" else UNKNOWN_NAME)
+    return code.replace(SPREAD, HOLE).replace(HOLE, _FILLINGS.get(language, UNKNOWN_NAME))
 
 
 def joined(words: Sequence[Word]) -> str:

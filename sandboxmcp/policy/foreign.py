@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sandboxmcp.policy.bindings import JOINTS, Bindings
+from sandboxmcp.policy.bindings import JOINTS, SCRIPTS, Bindings
 from sandboxmcp.policy.facts import HOLE, Call, Embedded, Fact, Unknown
 from sandboxmcp.policy.lexemes import Lexeme, lexemes_of
 from sandboxmcp.policy.programs import Knowledge
@@ -42,7 +42,7 @@ def _facts(lexemes: Sequence[Lexeme], bindings: Bindings, language: str, knowled
         if lexeme.kind != "name":
             at += 1
             continue
-        parts, end = _chain(lexemes, at)
+        parts, end = _chain(lexemes, at, language)
         call = _call(lexemes, at, end, parts, bindings, language)
         if call is not None:
             yield call
@@ -50,20 +50,32 @@ def _facts(lexemes: Sequence[Lexeme], bindings: Bindings, language: str, knowled
         at = end
 
 
-def _chain(lexemes: Sequence[Lexeme], at: int) -> tuple[list[str], int]:
-    """The parts of a dotted name and the place behind it; `require("m")` at its head is the module."""
+def _chain(lexemes: Sequence[Lexeme], at: int, language: str) -> tuple[list[str], int]:
+    """The parts of a dotted name and the place behind it; `require("m")` at its head is the module.
+
+    In JavaScript `a["b"]` is `a.b`.
+    """
     parts = lexemes[at].text.split("::")
     end = at + 1
     if parts == ["require"] or parts == ["import"]:
         inside = lexemes[end : end + 3]
         if len(inside) == 3 and inside[0].text == "(" and inside[1].kind == "text" and inside[2].text == ")":
             parts, end = ["module:" + inside[1].text.removeprefix("node:")], end + 3
-    while (
-        end + 1 < len(lexemes) and lexemes[end].text in JOINTS and lexemes[end].kind == "mark" and lexemes[end + 1].kind == "name"
-    ):
-        parts += lexemes[end + 1].text.split("::")
-        end += 2
+    while end + 1 < len(lexemes) and lexemes[end].kind == "mark":
+        following = lexemes[end + 1]
+        if lexemes[end].text in JOINTS and following.kind == "name":
+            parts += following.text.split("::")
+            end += 2
+        elif lexemes[end].text == "[" and following.kind == "text" and language in SCRIPTS and _closes(lexemes, end + 2):
+            parts.append(following.text)
+            end += 3
+        else:
+            break
     return parts, end
+
+
+def _closes(lexemes: Sequence[Lexeme], at: int) -> bool:
+    return at < len(lexemes) and lexemes[at].kind == "mark" and lexemes[at].text == "]"
 
 
 def _is_joint(lexeme: Lexeme) -> bool:

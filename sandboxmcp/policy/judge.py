@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from sandboxmcp.core.model import Action, Setting, Verdict
 from sandboxmcp.policy.analysis import facts_of
@@ -38,6 +40,10 @@ class Engine:
     def brokers(self) -> dict[str, Brokered]:
         """The programs that may reach the network outside, by name, with the options that are known of them."""
         return in_force(self._with_options(broker) for pack in self.packs for broker in pack.brokers)
+
+    def demands(self) -> tuple[tuple[str, Any], ...]:
+        """Settings that the packs demand, dotted, with the values: see `core.settings.tightened`."""
+        return tuple(one for pack in self.packs for one in pack.demands)
 
     def _with_options(self, broker: Brokered) -> Brokered:
         return with_options(broker, self.knowledge.programs.get(broker.fetches))
@@ -139,7 +145,10 @@ def _knowledge(packs: Sequence[Pack]) -> Knowledge:
     functions: dict[tuple[str, str], Function] = {
         (function.language, name): function for pack in packs for function in pack.functions for name in function.names
     }
-    return Knowledge(programs, functions)
+    for broker in in_force(broker for pack in packs for broker in pack.brokers).values():
+        if broker.fetches in programs:
+            programs[broker.program] = replace(programs[broker.fetches], methods=frozenset(broker.methods))
+    return Knowledge(programs, functions, {name: language for pack in packs for name, language in pack.variables.items()})
 
 
 def _listed(unknown: Sequence[tuple[int, str]]) -> tuple[str, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
+from sandboxmcp.core.settings import demand, flatten
 from sandboxmcp.policy.brokered import read_broker
 from sandboxmcp.policy.facts import Access
 from sandboxmcp.policy.patterns import pattern_problem
@@ -49,6 +50,10 @@ class Pack:
     secrets: tuple[Shape, ...]
     """Credentials that are masked in what is captured."""
     lines: Mapping[Place, int]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment that hold code, with its language."""
+    demands: tuple[tuple[str, Any], ...] = ()
+    """Settings, dotted, each with the value that must be in force or a stricter one."""
 
     def broken(self, place: Place, what: str, fix: str = "") -> BrokenPack:
         return BrokenPack(self.file, line_of(place, self.lines), what, fix)
@@ -91,7 +96,12 @@ class _Loader:
         return BrokenPack(self.file, line_of(place, self.lines), what, fix)
 
     def pack(self, table: Mapping[str, Any]) -> Pack:
-        self.keys(table, (), required={"pack"}, optional={"rule", "program", "function", "broker", "capability", "secret"})
+        self.keys(
+            table,
+            (),
+            required={"pack"},
+            optional={"rule", "program", "function", "broker", "capability", "secret", "settings", "variable"},
+        )
         about = self.table(table["pack"], ("pack",))
         self.keys(about, ("pack",), required={"name"}, optional={"version", "description", "extends", "ask"})
         self.among([about["ask"]] if "ask" in about else [], ("deny",), ("pack", "ask"))
@@ -107,10 +117,14 @@ class _Loader:
             rules=rules,
             programs=tuple(self.program(program, place) for program, place in self.tables(table, "program")),
             functions=tuple(self.function(function, place) for function, place in self.tables(table, "function")),
+            variables={
+                name: language for one, at in self.tables(table, "variable") for name, language in self.variable(one, at).items()
+            },
             brokers=tuple(read_broker(self, broker, place, name) for broker, place in self.tables(table, "broker")),
             capabilities=tuple(self.capability(one, place) for one, place in self.tables(table, "capability")),
             ask_is_deny="ask" in about,
             secrets=tuple(self.secret(one, place) for one, place in self.tables(table, "secret")),
+            demands=self.demands(table),
             lines=self.lines,
         )
 
@@ -185,6 +199,15 @@ class _Loader:
             raise self.fail(place, f"secret {shape.name!r}: {problem}", "Mend the pattern, its anchors or the example.")
         return shape
 
+    def demands(self, table: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+        found: list[tuple[str, Any]] = []
+        for name, value in flatten(self.table(table.get("settings", {}), ("settings",))):
+            try:
+                found.append((name, demand(name, value)))
+            except ValueError as error:
+                raise self.fail(("settings", *name.split(".")), f"{name!r} {error}") from None
+        return tuple(found)
+
     def conditions(self, table: Mapping[str, Any], key: str, place: Place) -> tuple[tuple[str, Any], ...]:
         conditions = self.table(table.get(key, {}), (*place, key))
         self.keys(conditions, (*place, key), required=set(), optional=set(CONDITIONS))
@@ -206,8 +229,8 @@ class _Loader:
         return said  # type: ignore[return-value]  # `among` has just proved it
 
     def program(self, table: Mapping[str, Any], place: Place) -> Program:
-        sets = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module")
-        switches = ("each", "writes", "silent", "prints", "passes")
+        sets = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script")
+        switches = ("each", "writes", "silent", "prints", "passes", "switches", "mixes")
         self.keys(
             table,
             place,
@@ -224,6 +247,8 @@ class _Loader:
                 "taken",
                 "refused",
                 "touch",
+                "carries",
+                "code_after",
                 *sets,
                 *switches,
             },
@@ -242,6 +267,8 @@ class _Loader:
             language=table.get("language"),
             stdin=self.known(table, "stdin", canonical, place) if "stdin" in table else None,
             adds_unless=self.known(table, "adds_unless", canonical, place) if "adds_unless" in table else None,
+            code_after=frozenset(self.names(table, "code_after", place)),
+            carries=self.carries(table, canonical, place),
             taken=self.taken(table, canonical, valued, place),
             refused=self.refused(table, canonical, place),
             touches=tuple(self.touch(one, canonical, at) for one, at in self.tables(table, "touch", place)),
@@ -283,6 +310,19 @@ class _Loader:
             if problem := treatment_problem(treatment, name in valued):
                 raise self.fail((*place, "taken", name), problem)
         return dict(taken)
+
+    def carries(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> dict[str, str]:
+        carries = self.table(table.get("carries", {}), (*place, "carries"))
+        for name, pattern in carries.items():
+            if name and canonical.get(name) != name:
+                raise self.fail((*place, "carries", name), f"{name!r} is no option by its last spelling")
+            if problem := pattern_problem(pattern) or ("" if re.compile(pattern).groups else "wants a group, which is the command"):
+                raise self.fail((*place, "carries", name), f"the pattern {problem}")
+        return dict(carries)
+
+    def variable(self, table: Mapping[str, Any], place: Place) -> dict[str, str]:
+        self.keys(table, place, required={"names"}, optional={"language"})
+        return dict.fromkeys(self.names(table, "names", place), self.text(table, "language", place, "shell"))
 
     def refused(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> dict[str, str]:
         reasons = self.table(table.get("refused", {}), (*place, "refused"))

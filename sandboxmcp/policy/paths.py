@@ -20,10 +20,12 @@ _SCRATCH = (
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Absolute paths that the code may spell out; empty: not known."""
+    """Absolute paths that the code may spell out, empty: not known; and places of the network that the settings open."""
 
     workspace: str = ""
     home: str = ""
+    allow_private: tuple[str, ...] = ()
+    """Private addresses, networks and names, as `network.allow_private` has them."""
 
 
 def resolved(path: str, cwd: str, places: Places) -> str:

@@ -23,6 +23,8 @@ _VERSION = re.compile(r"-?\d[\d.]*$")
 _MOST = 20_000
 """Characters; longer code may meet the bounds of the analyses."""
 _MOST_NESTED = 100
+_SPELLED_OUT = frozenset({"make"})
+"""Languages in which nothing is unknown: what plain code in them starts stands in it, word by word."""
 _LOOKUPS = frozenset({"getattr", "builtins", "__import__", "importlib", "IPython", "get_ipython"})
 
 
@@ -63,6 +65,7 @@ def surely_allowed(code: str, language: str, words: Mapping[str, Any]) -> bool:
         if not _DOT.search(bare):  # a dot alone is `source`, in a path it is a folder
             spoken.discard(".")
         spoken |= {_VERSION.sub("", word) for word in spoken} | {word.rsplit("=", 1)[-1] for word in spoken}
+        spoken |= {word.lower().removesuffix(".exe") for word in spoken if word.lower().endswith(".exe")}
         return spoken.isdisjoint(words["shell"])
     if language == "python":
         plain = _PYTHON.fullmatch(code) and "!" not in code and "%" not in code and "\\" not in code
@@ -80,7 +83,8 @@ def _programs(engine: Engine) -> Iterator[str]:
     judged = {access for rule in rules for access in _accesses(rule) if access == "move" or "*" in rule.paths}
     for name, program in engine.knowledge.programs.items():
         touches = any(touch.access in judged for touch in program.touches)
-        if program.then or program.starts or program.language or program.module or touches:
+        speaks = program.language and program.language not in _SPELLED_OUT
+        if program.then or program.starts or speaks or program.module or touches:
             yield name
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sandboxmcp.policy.facts import SPREAD, Access, Word
+from sandboxmcp.policy.switches import read_switches
 
-Then = Literal["command", "code"]
-Runs = Literal["code", "argv", "words", "exec", "import", "line", "read", "write", "remove", "move", "open"]
+Then = Literal["command", "code", "script"]
+Runs = Literal["code", "argv", "words", "exec", "import", "line", "pipe", "read", "write", "remove", "move", "open"]
 Operands = Literal["all", "first", "rest", "last", "but-last", "leading", "prefix", "none"]
 
 
@@ -57,7 +58,7 @@ class Program:
     silent: bool = False
     """It says nothing by itself."""
     then: Then | None = None
-    """What its operands are: another command line, or words that are joined to code."""
+    """What its operands are: another command line, words that are joined to code, or code in the first of them."""
     skip: int = 0
     """Operands before them."""
     adds_unless: frozenset[str] | None = None
@@ -70,10 +71,22 @@ class Program:
     """Language of the code it runs."""
     code: frozenset[str] = frozenset()
     """Options that carry code: in their value, or in the first operand when they take none."""
+    code_after: frozenset[str] = frozenset()
+    """Words before an operand that is code (`deno eval`)."""
+    carries: Mapping[str, str] = field(default_factory=dict)
+    """Option, or nothing for the operands → a pattern whose first group is a command line that it runs."""
     module: frozenset[str] = frozenset()
     """Options whose value is a module to run."""
+    encoded: frozenset[str] = frozenset()
+    """Options whose value is code in PowerShell's encoding, which is base64."""
+    switches: bool = False
+    """It reads its command line as programs of Windows do; code goes on to the end of the line."""
     stdin: frozenset[str] | None = None
     """Not None: without operands, or with one of these options, its standard input is code."""
+    script: frozenset[str] = frozenset()
+    """Options whose value is the file with its code; `-` is standard input."""
+    mixes: bool = False
+    """Options may follow operands although its operands are another's, or code."""
     prints: bool = False
     """Its output is its operands."""
     passes: bool = False
@@ -84,11 +97,13 @@ class Program:
     """Canonical names of options that the broker refuses for a reason, with the reason."""
     touches: tuple[TouchRule, ...] = ()
     """What it does to files."""
+    methods: frozenset[str] = frozenset()
+    """Of HTTP, with which the broker lets it fetch; empty: the broker does not know it."""
 
     @property
     def permutes(self) -> bool:
         """Options may follow operands; not so where the operands belong to another program."""
-        return self.then is None and self.language is None and not self.starts
+        return self.mixes or (self.then is None and self.language is None and not self.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,8 @@ class Knowledge:
 
     programs: Mapping[str, Program] = field(default_factory=dict)
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment that hold code, with its language."""
 
     def program(self, name: str) -> Program | None:
         """`python3.11` and `python-3` are found as `python` where nothing else is known of them."""
@@ -213,4 +230,7 @@ class _Reader:
 
 def read_command_line(program: Program, words: Sequence[Word]) -> Reading:
     """Options and operands of `words`, the program itself left out."""
+    if program.switches:
+        options, operands, unlisted = read_switches(program, words)
+        return Reading(tuple(options), tuple(operands), tuple(unlisted), any(word.text.startswith(SPREAD) for word in words))
     return _Reader(program, words).read()

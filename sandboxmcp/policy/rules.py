@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import urlsplit
 
 from sandboxmcp.core.model import Action, Setting
 from sandboxmcp.policy.facts import HOLE, Call, Capability, Command, Fact, Import, Touch, Url, Word, joined, sink_of
 from sandboxmcp.policy.paths import Places, covers, is_outside, is_scratch, resolved
 from sandboxmcp.policy.patterns import pattern_problem, search
 from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
+from sandboxmcp.sandbox.broker.addresses import is_service_address
+from sandboxmcp.sandbox.broker.order import Refusal
+from sandboxmcp.sandbox.broker.urls import checked_url
 
 Key = tuple[str, str, str]
 """Language, kind and name of a fact: `("shell", "command", "curl")`, `("python", "import", "urllib.request")`."""
@@ -58,6 +62,8 @@ class Subject:
     reading: Reading = field(default_factory=Reading)
     path: str = ""
     """Of a touched file, resolved."""
+    allow_private: tuple[str, ...] = ()
+    """The setting: what of the private networks may be reached."""
 
 
 def subject_of(fact: Fact, knowledge: Knowledge, places: Places) -> Subject:
@@ -66,7 +72,7 @@ def subject_of(fact: Fact, knowledge: Knowledge, places: Places) -> Subject:
     if not isinstance(fact, Command):
         return Subject(fact)
     program = knowledge.program(fact.name) or Program((fact.name,))
-    return Subject(fact, program, read_command_line(program, fact.args))
+    return Subject(fact, program, read_command_line(program, fact.args), allow_private=places.allow_private)
 
 
 def matches(rule: Rule, subject: Subject) -> bool | None:
@@ -230,6 +236,36 @@ def _refused(subject: Subject, reasons: Sequence[str]) -> bool | None:
     return _option(subject, [name for name, reason in program.refused.items() if reason in reasons])
 
 
+def _other_method(subject: Subject, wanted: bool) -> bool | None:
+    """A method, named or come of a body that is sent, which the broker's table does not have."""
+    program, reading = subject.program, subject.reading
+    if program is None or not program.methods:
+        return not wanted
+    treated = [(program.taken.get(name, "").split(" "), value) for name, value in reading.options]
+    named = [value.text for treatment, value in treated if treatment[0] == "method" and value is not None]
+    body = any(treatment[0] == "data" for treatment, _ in treated) and ["flag", "get"] not in [one for one, _ in treated]
+    if any(HOLE not in text and text not in program.methods for text in named) or (body and "POST" not in program.methods):
+        return wanted
+    return None if reading.spread or any(HOLE in text for text in named) else not wanted
+
+
+def _no_url(subject: Subject, wanted: bool) -> bool | None:
+    """A target that the broker takes for no URL, or that lies on an address which it never connects to."""
+    program, reading = subject.program, subject.reading
+    if program is None:
+        return False
+    texts = [word.text for word in (*reading.operands, *reading.values(program.targets))]
+    return any(HOLE not in text and _is_no_url(text, subject.allow_private) for text in texts) == wanted
+
+
+def _is_no_url(text: str, allow_private: tuple[str, ...]) -> bool:
+    try:
+        host = urlsplit(checked_url(text)).hostname or ""
+    except Refusal:
+        return True
+    return is_service_address(host, allow_private)
+
+
 def _operands(subject: Subject, wanted: bool) -> bool | None:
     program, reading = subject.program, subject.reading
     found = bool(reading.operands) or (program is not None and reading.has(program.targets))
@@ -326,6 +362,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "beyond": Condition(_is_names, _beyond),
     "unlisted": Condition(_is_bool, _unlisted),
     "refused": Condition(_is_names, _refused),
+    "other_method": Condition(_is_bool, _other_method),
+    "no_url": Condition(_is_bool, _no_url),
     "operands": Condition(_is_bool, _operands),
     "address": Condition(_is_address, _address),
     "name": Condition(_is_names, _name),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
@@ -18,7 +17,7 @@ from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, S
 from sandboxmcp.policy.programs import Knowledge
 from sandboxmcp.policy.shell_streams import Streams, is_quoted, redirect_touches, redirected, redirects_of, swallowed_words
 from sandboxmcp.policy.shell_tree import WORDS, constants_of, parse, skipped_text
-from sandboxmcp.policy.shell_words import raw_of, spread_braces, text_of, words_of
+from sandboxmcp.policy.shell_words import Variables, raw_of, spread_braces, text_of, with_arguments, words_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
@@ -28,16 +27,31 @@ _MAYBE = frozenset({"list", "if_statement", "elif_clause", "else_clause", "while
 """An `exec >FILE` in one of these may not happen, so it counts only inside."""
 _MOVES = frozenset({"cd", "pushd"})
 _BACKTICKS = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_SHIFTS = re.compile(r"\bshift\b|\bset\s+--|\bgetopts\b")
+"""After one of these a function's arguments are no longer those of its call."""
+_USES_ARGUMENTS = re.compile(r"\$\{?[@*1-9]")
+_MOST_CALLS = 20
+"""Of one function with arguments of their own; with more its body is looked at once for all."""
+_Call = tuple[Sink, Sink, tuple[str, ...] | None]
+"""How a function is called: where its output goes, and its arguments, None for any."""
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
-def shell_facts(code: str, knowledge: Knowledge, stdout: Sink = "stream", stderr: Sink = "stream") -> tuple[Fact, ...]:
-    """The facts of shell code whose output goes to `stdout` and `stderr`. What it gives up on is an Unknown."""
+def shell_facts(
+    code: str, knowledge: Knowledge, stdout: Sink = "stream", stderr: Sink = "stream", arguments: tuple[str, ...] | None = None
+) -> tuple[Fact, ...]:
+    """The facts of shell code whose output goes to `stdout` and `stderr`. What it gives up on is an Unknown.
+
+    `arguments`: `$1` and so on, where they are known.
+    """
     source = code.replace("\0", "").encode("utf-8", "replace")
     parsed = parse(source)
     if isinstance(parsed, str):
         return (Unknown(1, parsed),)
-    return tuple(_Walk(*parsed, knowledge).facts(Streams({"1": stdout, "2": stderr})))
+    walk = _Walk(*parsed, knowledge)
+    if arguments is not None and not _SHIFTS.search(code):
+        walk.variables = with_arguments(walk.variables, arguments)
+    return tuple(walk.facts(Streams({"1": stdout, "2": stderr})))
 
 
 class _Walk:
@@ -45,12 +59,12 @@ class _Walk:
 
     def __init__(self, tree: Tree, source: bytes, knowledge: Knowledge) -> None:
         self.tree, self.source, self.knowledge = tree, source, knowledge
-        self.variables = constants_of(self.tree.root_node, self.source)
+        self.variables: Variables = constants_of(self.tree.root_node, self.source)
         self.functions: dict[str, list[Node]] = {}
         self.defined: list[str] = []
         """Names of functions, in order."""
-        self.calls: dict[str, dict[tuple[Sink, Sink], Streams]] = {}
-        """Streams with which each name is called: what a function writes goes where its call says."""
+        self.calls: dict[str, dict[_Call, Streams]] = {}
+        """How each name is called, with the streams: what a function writes goes where its call says."""
         self.aliases: dict[str, str] = {}
         self.swallowed: dict[int, list[Node]] = {}
         """Words of a command, by its node, that stand in the redirections around it."""
@@ -58,14 +72,32 @@ class _Walk:
 
     def facts(self, streams: Streams) -> Iterator[Fact]:
         yield from self.walk(self.tree.root_node, streams)
-        walks = 0
-        for name in self.defined:  # bodies define further functions while they are walked
-            for body, inside in product(self.functions[name], list(self.calls.get(name, {"": streams}).values())):
-                walks += 1
-                if walks > _MOST_FUNCTION_WALKS:
+        constants, walked = self.variables, set[tuple[str, int, _Call | None]]()
+        while waiting := [one for one in self.bodies(streams) if one[:3] not in walked]:  # bodies call and define more functions
+            for name, at, call, inside in waiting:
+                walked.add((name, at, call))
+                body = self.functions[name][at]
+                if len(walked) > _MOST_FUNCTION_WALKS:
                     yield Unknown(body.start_point[0] + 1, "the bodies of very many functions")
                     return
+                arguments = call[2] if call is not None else None
+                self.variables = constants if arguments is None else with_arguments(constants, arguments)
                 yield from self.walk(body, inside)
+
+    def bodies(self, streams: Streams) -> Iterator[tuple[str, int, _Call | None, Streams]]:
+        """Every body of a function, by name and place, with every call of it that makes a difference, and that call's streams."""
+        for name in sorted(self.defined, key=lambda name: name not in self.calls):  # those that nothing calls by name come last
+            calls = self.calls.get(name, {})
+            for at, body in enumerate(self.functions[name]):
+                text = raw_of(body, self.source)
+                if not _USES_ARGUMENTS.search(text) or _SHIFTS.search(text) or len(calls) > _MOST_CALLS:
+                    yield from {
+                        (name, at, (*call[:2], None)): (name, at, (*call[:2], None), calls[call]) for call in calls
+                    }.values()
+                else:
+                    yield from ((name, at, call, calls[call]) for call in calls)
+                if not calls:
+                    yield name, at, None, streams
 
     def walk(self, root: Node, streams: Streams) -> Iterator[Fact]:
         self.stack.append((root, streams))
@@ -89,6 +121,8 @@ class _Walk:
                     self.push(node.children, streams.into_pipe())
                 case kind if kind in _MAYBE:
                     self.push(node.children, streams.maybe())
+                case "variable_assignment":
+                    yield from self.assigned(node, streams)
                 case "function_definition":
                     yield from self.define(node)
                 case "heredoc_redirect":
@@ -115,6 +149,16 @@ class _Walk:
             if re.search(rf"(?<!\S){re.escape(text)}\s*\|\s*{re.escape(text)}\s*&", raw_of(body, self.source)):
                 yield Capability(node.start_point[0] + 1, "fork-bomb")
 
+    def assigned(self, node: Node, streams: Streams) -> Iterator[Fact]:
+        """A variable that some program takes its own commands from, `PROMPT_COMMAND` for example."""
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        language = self.knowledge.variables.get(raw_of(name, self.source)) if name is not None else None
+        if language is not None and value is not None:
+            text = text_of(value, self.source, self.variables)
+            if text.strip(HOLE):
+                yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
+        self.push(node.children, streams)
+
     def command(self, node: Node, streams: Streams) -> Iterator[Fact]:
         streams = redirected(streams, redirects_of(node), self.source, self.variables)
         self.push(node.children, streams)
@@ -126,7 +170,8 @@ class _Walk:
             yield Embedded(found.line, "shell", filled(line, "shell"), found.stdout, found.stderr)
         elif isinstance(found, Command):
             self.aliases |= aliases_of(found)
-            self.calls.setdefault(found.name, {}).setdefault((found.stdout, found.stderr), streams)
+            call = (found.stdout, found.stderr, tuple(word.text for word in found.args))
+            self.calls.setdefault(found.name, {}).setdefault(call, streams)
             if found.name in _MOVES and (target := next((w.text for w in found.args if not w.text.startswith("-")), "~")):
                 streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
             yield from expand_command(found, self.knowledge)
@@ -151,7 +196,19 @@ class _Walk:
             words[:1] = [Word(text, words[0].line) for text in spread_braces("{" + words[0].text)]
         elif parts[0].type in {"word", "concatenation", "extglob_pattern"} and _GLOB.search(raw_of(parts[0], self.source)):
             words[0] = Word(HOLE, words[0].line)
-        outer = Command(words[0].line, "", (), streams.sink("1"), streams.sink("2"), streams.stdin, streams.piped, streams.place[0])
+        substituted = [part for part in parts if part.type == "process_substitution" and part.children[0].type == "<("]
+        printed = self.printed(substituted[0].named_children[-1], Streams()) if len(substituted) == 1 else None
+        outer = Command(
+            words[0].line,
+            "",
+            (),
+            streams.sink("1"),
+            streams.sink("2"),
+            streams.stdin,
+            streams.piped,
+            printed,
+            streams.place[0],
+        )
         return command_of(words, outer)
 
     def redirected(self, node: Node, streams: Streams) -> None:

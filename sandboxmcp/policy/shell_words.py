@@ -17,10 +17,20 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", 
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _SPREADING = re.compile(r"\$\{?(?:[@*]|!?\w+\[[@*]\])")
-_PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*|[1-9])\}?")
+_ALL = frozenset({"$@", "$*", "${@}", "${*}"})
+_ALL_ARGUMENTS = "@"
+_BETWEEN = "\x1f"
 _FOUND = re.compile(r"\A[$`(\s]*(?:which|command\s+-[vp]|type\s+-[pP]|echo|printf)\s+([\w./+-]+)[\s)`]*\Z")
 
 Variables = Mapping[str, str]
+"""By name; a function's arguments by their numbers."""
+
+
+def with_arguments(variables: Variables, arguments: Sequence[str]) -> Variables:
+    """The variables as the body of a function sees them that is called with these arguments."""
+    numbered = {str(at): text for at, text in enumerate(arguments[:9], 1)}
+    return {**variables, **numbered, _ALL_ARGUMENTS: _BETWEEN.join(arguments)}
 
 
 def words_of(nodes: Sequence[Node], source: bytes, variables: Variables) -> list[Word]:
@@ -32,7 +42,9 @@ def words_of(nodes: Sequence[Node], source: bytes, variables: Variables) -> list
         glued = source[end : node.start_byte] == b"\\\n"
         end = node.end_byte
         line = node.start_point[0] + 1
-        if glued and words:
+        if _ALL_ARGUMENTS in variables and raw_of(node, source).strip().strip('"') in _ALL:
+            words += [Word(part, line) for part in variables[_ALL_ARGUMENTS].split(_BETWEEN) if part]
+        elif glued and words:
             words[-1] = Word(words[-1].text + text, words[-1].line)
         elif node.type in {"simple_expansion", "expansion"} and HOLE not in text:
             words += [Word(part, line) for part in text.split()]

@@ -14,6 +14,7 @@ from sandboxmcp.policy.judge import Engine
 from sandboxmcp.policy.pack import load_pack
 from sandboxmcp.policy.paths import Places
 from sandboxmcp.policy.secrets import Redactor
+from sandboxmcp.sandbox.broker.addresses import address_rules
 
 PROJECT_FOLDER = ".sandboxmcp/policies"
 """Of a project; all packs in it count, and may only tighten."""
@@ -40,8 +41,17 @@ def engine_of(settings: Settings, environ: Mapping[str, str] | None = None) -> E
         [user_folder(environ)],
         project=workspace / PROJECT_FOLDER,
         imported=imported,
-        places=Places(os.path.abspath(workspace), os.path.abspath(home)),
+        places=Places(os.path.abspath(workspace), os.path.abspath(home), _usable(settings["network.allow_private"])),
     )
+
+
+def _usable(allow_private: tuple[str, ...]) -> tuple[str, ...]:
+    """The entries that are addresses, networks or names; what is wrong with the others the broker says when it starts."""
+    try:
+        address_rules(allow_private)
+    except ValueError:
+        return ()
+    return allow_private
 
 
 def files_of(engine: Engine, settings: Settings, environ: Mapping[str, str] | None = None) -> list[str]:

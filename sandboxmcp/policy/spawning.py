@@ -12,7 +12,10 @@ from sandboxmcp.policy.programs import Knowledge
 def runs_of(call: Call, knowledge: Knowledge) -> Iterator[Fact]:
     """What a function that runs something out of its arguments runs; nothing for any other."""
     function = knowledge.functions.get((call.language, call.name))
-    if function is None or function.runs not in ("code", "argv", "words", "exec", "import", "line"):
+    if function is None or function.runs not in ("code", "argv", "words", "exec", "import", "line", "pipe"):
+        return
+    if function.runs == "pipe":
+        yield from _piped(call, function.argument)
         return
     args = call.args[function.argument :]
     line = call.lines[function.argument] if args and call.lines else call.line
@@ -30,6 +33,15 @@ def runs_of(call: Call, knowledge: Knowledge) -> Iterator[Fact]:
         words = _words(first if function.runs == "argv" else args, line, drop_name=function.runs == "exec")
         found = command_of(words, Command(line, "", (), _sink(call, "stdout"), _sink(call, "stderr")))
         yield from expand_command(found, knowledge) if isinstance(found, Command) else [found] if found else []
+
+
+def _piped(call: Call, argument: int) -> Iterator[Fact]:
+    """Perl's `open(F, "-|", "command")` and `open(F, "command |")`."""
+    mode, *rest = call.args[argument:] or (HOLE,)
+    if not isinstance(mode, str) or (not mode.strip().startswith("|") and not mode.strip().endswith("|")):
+        return
+    code = " ".join(word if isinstance(word, str) else HOLE for word in rest) if rest else mode.strip().strip("|")
+    yield from _code(code, "shell", call.line, call)
 
 
 def _code(code: object, language: str, line: int, call: Call) -> Iterator[Fact]:

@@ -16,8 +16,9 @@ from sandboxmcp.policy.prefilter import surely_allowed, words_of
 ENGINES = {name: load_engine([name]) for name in ("default", "strict", "ci", "research")}
 WORDS = {name: words_of(engine) for name, engine in ENGINES.items()}
 FOLDER = Path(__file__).parent / "corpus"
-LINES = [line.replace("⏎", "\n") for name in ("shell", "snippets") for line in (FOLDER / f"{name}.txt").read_text().splitlines()]
-WHOLE = "curl cu rl ls make echo -o x a=b rm git config bash .git/hooks python3.11 requests os print(1) open".split()
+LINES = [line.replace("⏎", "\n") for file in sorted(FOLDER.glob("*.txt")) for line in file.read_text().splitlines()]
+WHOLE = ".exe .EXE cmd pwsh /c".split()
+WHOLE += "curl cu rl ls make echo -o x a=b rm git config bash .git/hooks python3.11 requests os print(1) open".split()
 PIECES = [*WHOLE, *"'\" \n;|></.$~=,()", "&&", "..", "import "]
 
 

@@ -15,6 +15,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -101,6 +102,24 @@ class AddressRules:
             if address in ours:
                 return f"{address} is this machine or its gateway; the user may name it in network.allow_private"
         return ""
+
+
+_SERVICES = tuple(ipaddress.ip_network(text) for text in ("169.254.0.0/16", "168.63.129.16/32", "fe80::/10", "fd00:ec2::/32"))
+_SERVICE_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-data", "metadata.goog"})
+
+
+@lru_cache(1_000)
+def is_service_address(host: str, allow_private: tuple[str, ...] = ()) -> bool:
+    """Whether a host, as it is written, is where clouds tell their machines secrets; not so when the settings name it."""
+    name = host.lower().rstrip(".")
+    rules = address_rules(allow_private)
+    if name in _SERVICE_NAMES:
+        return name not in rules.private_names
+    try:
+        address = _plain(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+    return any(address in network for network in _SERVICES) and bool(rules.judge_addresses(name, [name]))
 
 
 def _plain(address: Address) -> Address:

@@ -5,7 +5,7 @@ tables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sandboxmcp.sandbox.broker.options import OptionTable
@@ -95,9 +95,43 @@ def example_problem(program: Brokered, example: Example) -> str:
 
 
 def in_force(tables: Iterable[Brokered]) -> dict[str, Brokered]:
-    """The programs that may be used, by name. A table that refuses beats all that allow; `*` refuses every program."""
+    """The programs that may be used, by name. A table that refuses beats all that allow; `*` refuses every program.
+
+    What several tables allow a program is allowed; hosts that one of them leaves out are not, and where that leaves none, nothing.
+    """
     listed = list(tables)
     refused = {table.program for table in listed if not table.allowed}
     if "*" in refused:
         return {}
-    return {table.program: table for table in listed if table.allowed and table.program not in refused}
+    found: dict[str, Brokered] = {}
+    for table in listed:
+        if table.allowed and table.program not in refused:
+            joined = _joined(found[table.program], table) if table.program in found else table
+            if joined is None:
+                refused.add(table.program)
+                del found[table.program]
+            else:
+                found[table.program] = joined
+    return found
+
+
+def _joined(one: Brokered, other: Brokered) -> Brokered | None:
+    hosts = _in_both(one.hosts, other.hosts) if one.hosts and other.hosts else one.hosts or other.hosts
+    if not hosts and one.hosts:
+        return None
+    return replace(
+        one,
+        methods=tuple(dict.fromkeys((*one.methods, *other.methods))),
+        shapes=(*one.shapes, *other.shapes),
+        run=one.run or other.run,
+        hosts=hosts,
+        environment=tuple(dict.fromkeys((*one.environment, *other.environment))),
+        fixed={**other.fixed, **one.fixed},
+        session={**other.session, **one.session},
+    )
+
+
+def _in_both(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Domains that lie in or below one of each."""
+    below = [one for one in some if any(one == other or one.endswith("." + other) for other in others)]
+    return tuple(dict.fromkeys([*below, *(other for other in others if any(other.endswith("." + one) for one in some))]))

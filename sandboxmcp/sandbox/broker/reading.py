@@ -135,7 +135,9 @@ def _data(draft: Draft) -> tuple[list[str], list[str]]:
     if "get" in draft.flags:
         return [], draft.data
     if "POST" not in draft.methods or draft.method == "GET" or "head" in draft.flags:
-        raise Refusal("-d sends a body, which is not allowed; with -G it becomes the query of a GET")
+        raise Refusal(
+            "-d sends a body, which is not allowed unless a pack's [[broker]] methods name POST; with -G it becomes a query"
+        )
     return [word for text in draft.data for word in ("--data-raw", text)], []
 
 
