@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.errors import StoreError
-from sandboxmcp.core.settings import Settings
+from sandboxmcp.core.settings import Settings, tightened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,7 +107,12 @@ class Services:
     def _runner(self) -> Runner:
         from sandboxmcp.kernels.runner import Runner
 
-        return Runner(self.settings, self.store.captures_dir, self._broker, self.registry)
+        return Runner(self.enforced, self.store.captures_dir, self._broker, self.registry)
+
+    @cached_property
+    def enforced(self) -> Settings:
+        """The settings with what the policy packs tighten: those that sandboxes and the network obey."""
+        return tightened(self.settings, self.engine.demands())
 
     @cached_property
     def registry(self) -> Registry:
@@ -120,7 +125,7 @@ class Services:
     def _broker(self) -> Broker | None:
         from sandboxmcp.sandbox.broker.session import make_broker
 
-        return make_broker(self.settings, self.engine.brokers(), self.session)
+        return make_broker(self.enforced, self.engine.brokers(), self.session)
 
     @cached_property
     def gate(self) -> Gate:
@@ -128,7 +133,7 @@ class Services:
         from sandboxmcp.sandbox.broker.session import gate_of
 
         with self._building:
-            return gate_of(self.settings) if self._broker is None else self._broker.gate
+            return gate_of(self.enforced) if self._broker is None else self._broker.gate
 
     async def close(self) -> None:
         """End every kernel and close the store; what was never built is not built for it."""

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -285,7 +285,7 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
         table = tomllib.loads(raw.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}", "Mend the file.") from None
-    for name, value in _flatten(table):
+    for name, value in flatten(table):
         key = _BY_NAME.get(name)
         if key is None:
             raise UsageError(f"{file} sets an unknown key {name!r}", f"Known keys: {', '.join(_BY_NAME)}.")
@@ -300,10 +300,41 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
         values[name] = parsed
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+_DEMANDED = (_stricter, _smaller)
+"""Of these settings two values always have a stricter one, whatever was said first."""
+
+
+def demand(name: str, value: Any) -> Any:
+    """The value that a policy pack demands of a setting.
+
+    Raises:
+        ValueError: no pack may say anything of the setting, or the value is none.
+    """
+    key = _BY_NAME.get(name)
+    if key is None or key.tighten not in _DEMANDED:
+        known = ", ".join(key.name for key in KEYS if key.tighten in _DEMANDED)
+        raise ValueError(f"is no setting that a pack may tighten, which are {known}")
+    try:
+        return key.parse(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, not {value!r}") from None
+
+
+def tightened(settings: Settings, demands: Iterable[tuple[str, Any]]) -> Settings:
+    """The settings with what policy packs demand, the stricter value of each; nothing of it can loosen them."""
+    values = dict(settings.values)
+    for name, value in demands:
+        tighten = _BY_NAME[name].tighten
+        if tighten is not None and tighten(values[name], value):
+            values[name] = value
+    return Settings(values)
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Dotted names and values of nested tables."""
     flat: list[tuple[str, Any]] = []
     for name, value in table.items():
-        flat += _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+        flat += flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
     return flat
 
 

@@ -19,20 +19,24 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 
 from sandboxmcp.core.errors import KernelError
-from sandboxmcp.core.settings import Settings, load_settings
+from sandboxmcp.core.settings import Settings, load_settings, tightened
 from sandboxmcp.kernels.connection import KernelSockets, SocketFolder
 from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.runtimes import Runtimes
 from sandboxmcp.kernels.specs import FORKED
+from sandboxmcp.policy.sources import engine_of
 
 
 def _settings(folder: Any) -> Settings:
-    """Those in force; a client such as JupyterLab says where its notebook lies, which is the workspace unless one is set."""
+    """Those in force; a client such as JupyterLab says where its notebook lies, which is the workspace unless one is set.
+
+    Cells are not judged, but what the policy packs tighten holds here too, and a pack that is broken stops everything.
+    """
     settings = load_settings()
-    if settings["workspace"] is not None or not isinstance(folder, str) or not os.path.isdir(folder):
-        return settings
-    return load_settings({"workspace": folder}, project=Path(folder))
+    if settings["workspace"] is None and isinstance(folder, str) and os.path.isdir(folder):
+        settings = load_settings({"workspace": folder}, project=Path(folder))
+    return tightened(settings, engine_of(settings).demands())
 
 
 class BwrapProvisioner(KernelProvisionerBase):

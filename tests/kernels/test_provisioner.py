@@ -13,7 +13,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from sandboxmcp.core.errors import KernelError
+from sandboxmcp.core.errors import BrokenPack, KernelError
 from sandboxmcp.kernels.manager import SandboxKernelManager
 from sandboxmcp.kernels.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.specs import PROVISIONER, SandboxKernelSpecManager
@@ -90,6 +90,32 @@ def test_a_plain_jupyter_client_gets_the_sandbox(sandbox, tmp_path, monkeypatch)
         return "".join(texts), os.listdir(tmp_path)
 
     assert asyncio.run(session()) == ("sandbox 1000\n", [])
+
+
+def test_what_the_policy_packs_tighten_holds_for_a_plain_jupyter_client_too(sandbox, tmp_path, monkeypatch):
+    monkeypatch.setenv("SANDBOXMCP_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("SANDBOXMCP_POLICY_PACKS", "strict")
+
+    async def session() -> str:
+        manager = AsyncKernelManager(kernel_name="sandboxmcp-python", kernel_spec_manager=SandboxKernelSpecManager())
+        await manager.start_kernel()
+        client = manager.client()
+        client.start_channels(hb=False)
+        await client.wait_for_ready(timeout=30)
+        reply = await client.execute("open('new', 'w')", reply=True, timeout=30)
+        client.stop_channels()
+        await manager.shutdown_kernel(now=True)
+        return str(reply["content"]["evalue"])
+
+    assert (asyncio.run(session()), os.listdir(tmp_path)) == ("[Errno 30] Read-only file system: 'new'", [])
+
+
+def test_a_broken_pack_stops_a_plain_jupyter_client_too(sandbox, tmp_path, monkeypatch):
+    (tmp_path / "broken.toml").write_text("[pack]\nname = 1\n")
+    monkeypatch.setenv("SANDBOXMCP_POLICY_PACKS", str(tmp_path / "broken.toml"))
+    manager = AsyncKernelManager(kernel_name="sandboxmcp-python", kernel_spec_manager=SandboxKernelSpecManager())
+    with pytest.raises(BrokenPack):
+        asyncio.run(manager.start_kernel())
 
 
 async def interrupt_a_loop(manager: AsyncKernelManager, client) -> None:
