@@ -5,7 +5,7 @@ TESTS := tests
 ARGS :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo test escape check lint types imports drift fmt bench docs lock wheel release-check clean
+.PHONY: help setup sandbox demo test soak escape check lint types imports drift fmt bench docs lock wheel release-check clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -22,6 +22,9 @@ demo: sandbox ## the main job on real input of this machine, through a real MCP 
 test: setup ## every test (SANDBOXMCP_SANDBOX=required: a missing sandbox fails instead of skipping)
 	@sh scripts/sandbox.sh || [ "$$SANDBOXMCP_SANDBOX" != required ]
 	@$(PYTHON_IN_VENV) -m pytest $(TESTS) $(ARGS)
+
+soak: setup ## kill writers of a store at random points for some minutes: nothing acknowledged is lost
+	@SANDBOXMCP_SOAK=100 $(PYTHON_IN_VENV) -m pytest tests/store/test_durability.py -k killed $(ARGS)
 
 escape: sandbox ## only the tests that try to get out of the sandbox
 	@$(PYTHON_IN_VENV) -m pytest tests/escape $(ARGS)

@@ -90,13 +90,21 @@ def batch_of_100_kb(contestant: Contestant) -> list[float]:
 
 
 def index_1_mb(contestant: Contestant) -> list[float]:
-    times = []
-    for _ in range(2):
+    return _index(contestant, _MARKDOWN_1MB, 2)
+
+
+def index_10_mb(contestant: Contestant) -> list[float]:
+    return _index(contestant, Language().markdown(10_000_000), 1)
+
+
+def _index(contestant: Contestant, text: str, times: int) -> list[float]:
+    taken = []
+    for _ in range(times):
         with contestant.server() as (server, folder):
-            (folder / "text.md").write_text(_MARKDOWN_1MB)
+            (folder / "text.md").write_text(text)
             server.call("ctx_index", {"content": "# Warm\n\nup", "source": "warm"})
-            times.append(server.call("ctx_index", {"path": str(folder / "text.md"), "source": "text"})[1])
-    return times
+            taken.append(server.call("ctx_index", {"path": str(folder / "text.md"), "source": "text"})[1])
+    return taken
 
 
 def search_10000_chunks(contestant: Contestant) -> list[float]:
@@ -130,6 +138,7 @@ TIMES: dict[str, Callable[[Contestant], list[float]]] = {
     "batch of 10 x echo": batch_of_echoes,
     "batch of 10 x 100 KB": batch_of_100_kb,
     "index 1 MB Markdown": index_1_mb,
+    "index 10 MB Markdown": index_10_mb,
     "search in 10,000 chunks": search_10000_chunks,
 }
 MEMORY: dict[str, Callable[[Contestant], list[float]]] = {
@@ -161,7 +170,8 @@ def bare_python(_: Contestant | None = None) -> list[float]:
 def contestants() -> list[Contestant]:
     """We, and the peer when PEER names it. A version manager's `python3` shim costs the peer time, so both get the real one."""
     real = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve().parent)
-    ours = Contestant("sandboxmcp", (str(Path(sys.executable).parent / "sandboxmcp"), "serve"), {}, (real,))
+    checkout = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    ours = Contestant("sandboxmcp", (str(Path(sys.executable).parent / "sandboxmcp"), "serve"), checkout, (real,))
     modules = Path(os.environ.get("PEER", "/nonexistent")) / "node_modules"
     node, script = modules / "node" / "bin" / "node", modules / "context-mode" / "start.mjs"
     if not (node.is_file() and script.is_file()):

@@ -116,7 +116,7 @@ class NewSource:
     total_bytes: int | None = None
     """What the script wrote, when more than was kept."""
     stamp: str = ""
-    """What tells that a file changed without reading it: its time and size when it was read."""
+    """What tells that a file changed without reading it: its time in nanoseconds, a colon, its size and what else there is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ A file is a chain of independent zstandard frames, one per 256 KiB of content, t
 
     frame … frame | magic, length | (offset, newlines before) per block | block size, blocks, bytes, newlines, ends in "\\n"
 
-Files are named by the SHA-256 of their content, written under a temporary name, flushed, renamed; mode 0600, folders 0700.
+Files are named by the SHA-256 of their content, written under a temporary name, renamed, flushed; mode 0600, folders 0700.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MARK = b"SMC1"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A capture that is on disk in full under a temporary name, not yet part of the store."""
+    """A capture that is written in full under a temporary name, not yet part of the store."""
 
     path: Path
     digest: str
@@ -56,7 +56,7 @@ class Captures:
         self._drafts = drafts or (lambda: folder)
 
     def write(self, pieces: Iterable[bytes]) -> Draft:
-        """The content compressed and flushed to disk; memory is one block, whatever the size.
+        """The content compressed; memory is one block, whatever the size.
 
         Raises:
             StoreError: the folder is not writable or the disk is full. Nothing stays behind.
@@ -68,8 +68,6 @@ class Captures:
             path = Path(name)
             with os.fdopen(descriptor, "wb") as file:
                 digest, size, lines = _compress(pieces, file)
-                file.flush()
-                os.fsync(file.fileno())
         except BaseException as error:
             if path is not None:
                 path.unlink(missing_ok=True)
@@ -87,10 +85,26 @@ class Captures:
                 return
             final.parent.mkdir(mode=0o700, exist_ok=True)
             draft.path.rename(final)
-            flush_folder(final.parent)
-            flush_folder(self._folder)
         except OSError as error:
             raise unwritable(self._folder, error) from None
+
+    def flush(self, digest: str) -> None:
+        """Makes a kept capture durable, with its name: before the transaction that records it is committed."""
+        final = self.path(digest)
+        try:
+            descriptor = os.open(final, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise unwritable(self._folder, error) from None
+        flush_folder(final.parent)
+        flush_folder(self._folder)
+
+    def digests(self) -> set[str]:
+        """Those of all captures that are kept."""
+        return {path.stem for path in self._folder.glob("??/*.zst")}
 
     def drop(self, draft: Draft) -> None:
         draft.path.unlink(missing_ok=True)

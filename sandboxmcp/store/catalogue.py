@@ -168,6 +168,29 @@ def same(connection: Connection, new: NewSource, label: str, digest: str) -> tup
     return row
 
 
+def same_stamp(connection: Connection, new: NewSource, label: str) -> tuple[int, str] | None:
+    """Id and handle of the live source that was read from the same file when it had the same stamp.
+
+    Not if the file was written less than a second before it was stored: it may have changed again without a newer time.
+    """
+    if not new.stamp:
+        return None
+    row: tuple[int, str] | None = connection.execute(
+        "SELECT id, handle FROM sources WHERE path = ? AND stamp = ? AND project = ? AND origin = ? AND label = ?"
+        " AND replaced_by IS NULL AND created_at > ? ORDER BY id DESC",
+        (new.path, new.stamp, new.project, new.origin, label, int(new.stamp.partition(":")[0]) / 1e9 + 1),
+    ).fetchone()
+    return row
+
+
+def unused(connection: Connection, digests: Sequence[str]) -> list[str]:
+    """Those of the digests that no source has."""
+    rows = connection.execute(
+        "SELECT value FROM json_each(?) j WHERE NOT EXISTS (SELECT 1 FROM sources WHERE digest = j.value)", (json.dumps(digests),)
+    )
+    return [digest for (digest,) in rows]
+
+
 def has_content(connection: Connection, digest: str, project: str, session: str) -> bool:
     """Did this session of the project store this content?"""
     found = connection.execute(

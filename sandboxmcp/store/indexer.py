@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sandboxmcp.store.background import Background
 from sandboxmcp.store.chunking.forms import chunked
 from sandboxmcp.store.chunking.parts import passages_of
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 from sandboxmcp.store.rank import TITLE_WEIGHT
-from sandboxmcp.store.vocabulary import WordCount, learn, unlearn, uses_of
+from sandboxmcp.store.vocabulary import Topics, learn, unlearn, vocabulary_of
 from sandboxmcp.store.words import Pieces, words_in
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _BATCH = 1_000
-_TERM_CANDIDATES = 200
+_CACHE_KIB = 16_000
 _TERMS = 60
 
 
@@ -40,7 +41,11 @@ NOTHING_INDEXED = Indexed(0, 0, 0, 0, -1, ())
 
 
 class Indexer:
-    """Writes the parts of one source. `pieces` is the store's memory of split identifiers."""
+    """Writes the parts of one source. `pieces` is the store's memory of split identifiers.
+
+    While Python cuts and splits the next thousand passages, SQLite indexes the last thousand on another thread: nobody else uses
+    the connection before that has ended, which the end of the `with` block waits for too.
+    """
 
     def __init__(self, connection: Connection, source: int, pieces: Pieces) -> None:
         self._connection = connection
@@ -51,52 +56,73 @@ class Indexer:
         self._before = (self._chunk, self._passage)
         self._chunk_rows: list[tuple[int, int, str, int, int]] = []
         self._passage_rows: list[tuple[int, int, int, int, bool, int, str, str]] = []
-        self._text_rows: list[tuple[int, str, str, str]] = []
-        self._counts = WordCount()
+        self._waiting: list[str] = []
+        """The words of the passages that are not written yet."""
+        self._topics = Topics()
         self._words = 0
+        self._indexing = Background()
+
+    def __enter__(self) -> Indexer:
+        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._indexing.wait()
+        finally:
+            self._connection.execute("PRAGMA cache_size = -2000")  # SQLite's own default: idle connections keep no more
 
     def add(self, lines: Iterable[Line], form: Form) -> None:
         """Writes the chunks of some lines."""
+        waiting, pieces_beside, rows = self._waiting, self._pieces.beside, self._passage_rows
         for chunk in chunked(lines, form):
             self._chunk += 1
             self._chunk_rows.append((self._chunk, self._source, chunk.title, chunk.lines[0].number, chunk.lines[-1].number))
             titled = TITLE_WEIGHT * len(words_in(chunk.title))
             for passage in passages_of(chunk):
                 self._passage += 1
-                words = words_in(passage.text)
-                distinct = set(words)
-                pieces = self._pieces.beside(passage.text, distinct)
-                count = titled + len(words) + pieces.count(" ") + bool(pieces)
+                text = passage.text
+                words = words_in(text)
+                waiting += words
+                count = titled + len(words)
+                pieces = pieces_beside(text, words)
+                if pieces:
+                    beside = pieces.split()
+                    waiting += beside
+                    count += len(beside)
                 self._words += count
-                self._passage_rows.append(
-                    (self._passage, self._chunk, passage.first, passage.last, passage.partial, count, passage.text, pieces)
-                )
-                self._text_rows.append((self._passage, chunk.title, passage.text, pieces))
-                self._counts.add(distinct, pieces)
-            if len(self._passage_rows) >= _BATCH:
-                self._flush()
+                rows.append((self._passage, self._chunk, passage.first, passage.last, passage.partial, count, text, pieces))
+            if len(rows) >= _BATCH:
+                self._indexing.start(self._written())
 
     def finish(self) -> Indexed:
-        """Writes what is waiting and the vocabulary."""
-        self._flush()
-        vocabulary = self._counts.vocabulary()
-        learn(self._connection, vocabulary)
+        """Writes what is waiting."""
+        self._indexing.wait()
+        self._written()()
         chunks, passages = self._chunk - self._before[0], self._passage - self._before[1]
-        return Indexed(chunks, passages, self._words, self._before[1] + 1, self._passage, self._terms(vocabulary))
+        terms = self._topics.best(self._connection, passages, _TERMS)
+        return Indexed(chunks, passages, self._words, self._before[1] + 1, self._passage, terms)
 
-    def _terms(self, vocabulary: Mapping[str, int]) -> tuple[str, ...]:
-        candidates = self._counts.candidates(vocabulary, _TERM_CANDIDATES)
-        uses = uses_of(self._connection, list(candidates))
-        worth = {word: value / (1 + math.log(1 + uses[word] - vocabulary[word])) for word, value in candidates.items()}
-        return tuple(sorted(worth, key=lambda word: (-worth[word], word))[:_TERMS])
-
-    def _flush(self) -> None:
+    def _written(self) -> Callable[[], None]:
+        """Writes what is waiting, and returns what is to be done with it that needs nothing of Python."""
+        self._indexing.wait()
+        first, last = self._passage - len(self._passage_rows) + 1, self._passage
         self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", self._chunk_rows)
         self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._passage_rows)
-        self._connection.executemany("INSERT INTO passages_fts(rowid, title, body, pieces) VALUES (?, ?, ?, ?)", self._text_rows)
-        self._chunk_rows.clear()
-        self._passage_rows.clear()
-        self._text_rows.clear()
+        vocabulary = vocabulary_of(self._waiting)
+        self._topics.add(vocabulary)
+        for waiting in (self._chunk_rows, self._passage_rows, self._waiting):
+            waiting.clear()
+        return partial(_index, self._connection, first, last, vocabulary)
+
+
+def _index(connection: Connection, first: int, last: int, vocabulary: Mapping[str, int]) -> None:
+    connection.execute(
+        "INSERT INTO passages_fts(rowid, title, body, pieces) SELECT id, title, body, pieces FROM passage_text"
+        " WHERE id BETWEEN ? AND ?",
+        (first, last),
+    )
+    learn(connection, vocabulary)
 
 
 def emptied(connection: Connection) -> None:
@@ -114,10 +140,8 @@ def emptied(connection: Connection) -> None:
 
 def unindex(connection: Connection, first: int, last: int) -> None:
     """Takes the passages with these ids out of the index. Their chunks must still be there."""
-    counts = WordCount()
-    for body, pieces in connection.execute("SELECT body, pieces FROM passages WHERE id BETWEEN ? AND ?", (first, last)):
-        counts.add(set(words_in(body)), pieces)
-    unlearn(connection, counts.vocabulary())
+    rows = connection.execute("SELECT body, pieces FROM passages WHERE id BETWEEN ? AND ?", (first, last))
+    unlearn(connection, vocabulary_of(word for body, pieces in rows for word in (*words_in(body), *pieces.split())))
     connection.execute(
         "INSERT INTO passages_fts(passages_fts, rowid, title, body, pieces)"
         " SELECT 'delete', id, title, body, pieces FROM passage_text WHERE id BETWEEN ? AND ?",

@@ -1,8 +1,8 @@
 """The tables of the store, as steps from version to version. Steps are only ever added.
 
     sources 1 ─ n chunks 1 ─ n passages        passages_fts indexes passages through the view passage_text (text stored once)
-    words                                      every word of every source with the number of passages that have it; words_fts
-                                               finds them by trigram
+    words                                      every word of every passage with how often it occurs; words_fts finds them by
+                                               trigram
     usage                                      what each tool captured and returned
     pages                                      what was fetched under which label, when, and how to ask whether it changed
     previews                                   what a deletion would take, for a minute, under a token
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandboxmcp.store.vocabulary import WordCount, learn
+from sandboxmcp.store.vocabulary import learn, vocabulary_of
 from sandboxmcp.store.words import words_in
 
 if TYPE_CHECKING:
@@ -112,14 +112,17 @@ def _second(database: Database) -> None:
 
 
 def _third(database: Database) -> None:
-    """Words are counted by passages instead of by sources."""
+    """Words are counted by occurrences instead of by sources; the index takes in more before it writes a part of itself."""
     connection = database.conn
-    counts = WordCount()
-    for body, pieces in connection.execute("SELECT body, pieces FROM passages"):
-        counts.add(set(words_in(body)), pieces)
-    for statement in ("INSERT INTO words_fts(words_fts) VALUES ('delete-all')", "DELETE FROM words"):
+    for statement in (
+        "INSERT INTO words_fts(words_fts) VALUES ('delete-all')",
+        "DELETE FROM words",
+        "INSERT INTO passages_fts(passages_fts, rank) VALUES ('hashsize', 8388608)",
+    ):
         connection.execute(statement)
-    learn(connection, counts.vocabulary())
+    rows = connection.execute("SELECT body, pieces FROM passages")
+    while some := rows.fetchmany(1_000):
+        learn(connection, vocabulary_of(word for body, pieces in some for word in (*words_in(body), *pieces.split())))
 
 
 MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third)

@@ -18,6 +18,7 @@ from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
 from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
+from sandboxmcp.store.background import Background
 from sandboxmcp.store.captures import Capture, Captures, Draft
 from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.counters import Counters, Usage
@@ -121,12 +122,14 @@ class Store:
         What cannot be added now stays where it is, for the next time.
         """
         adopted: list[Source] = []
-        if self.read_only:
-            return adopted
-        for left in self._incoming.left_behind():
+        killed = 0
+        for left in () if self.read_only else self._incoming.left_behind():
+            killed += 1
             for file in left.files:
                 with contextlib.suppress(SandboxmcpError):
                     adopted += self._adopted(left, file)
+        if killed:
+            self._delete_captures(self._captures.digests())
         return adopted
 
     def _adopted(self, left: Left, file: Path) -> list[Source]:
@@ -156,27 +159,40 @@ class Store:
         given = Content(content, None if picture else self._mask, text=not picture)
         label = clean_label(new.label) or new.origin
         new = _storable(new)
-        if new.origin in ("file", "text", "page") and (known := self._known(new, label, given.digest())) is not None:
-            given.finish(consume)
+        again = new.origin in ("file", "text", "page")
+        if again and (known := self._known(new, label, None)) is not None:
             return known
         draft = self._captures.write(given.pieces())
-        if new.total_bytes is not None:
-            new = replace(new, total_bytes=new.total_bytes - given.shrunk)
         try:
-            with self._captures.peek(draft) as capture, self._database.writing() as connection:
-                handle = self._insert(connection, new, label, draft, capture)
-                self._captures.keep(draft)
-        except BaseException:
+            if again and (known := self._known(new, label, draft.digest)) is not None:
+                given.finish(consume)
+                return known
+            if new.total_bytes is not None:
+                new = replace(new, total_bytes=new.total_bytes - given.shrunk)
+            handle = self._stored(new, label, draft)
+        finally:
             self._captures.drop(draft)
-            with contextlib.suppress(StoreError):
-                self._delete_captures([draft.digest])  # kept, and then the commit failed
-            raise
         if self._raw is not None:
             self._raw.keep(handle, given, draft.digest)
         given.finish(consume)
         if new.origin in ("file", "page"):
             self.sweep()
         return self.get(handle)
+
+    def _stored(self, new: NewSource, label: str, draft: Draft) -> str:
+        flushing = Background()
+        try:
+            with self._captures.peek(draft) as capture, self._database.writing() as connection:
+                self._captures.keep(draft)
+                flushing.start(lambda: self._captures.flush(draft.digest))
+                try:
+                    return self._insert(connection, new, label, draft, capture)
+                finally:
+                    flushing.wait()
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                self._delete_captures([draft.digest])  # unless another source has it
+            raise
 
     def search(self, query: str, scope: Scope, *, sort: Sort = "relevance", limit: int = 200) -> list[Hit]:
         """Passages that answer the query, best first; those that repeat the template of a better one come last.
@@ -329,9 +345,10 @@ class Store:
         """What every tool captured and returned, by name."""
         return self._counters.usage()
 
-    def _known(self, new: NewSource, label: str, digest: str) -> Source | None:
+    def _known(self, new: NewSource, label: str, digest: str | None) -> Source | None:
+        """The live source that this is, by its content; or, without a digest, by the time and size of its file."""
         with self._database.reading() as connection:
-            found = catalogue.same(connection, new, label, digest)
+            found = catalogue.same(connection, new, label, digest) if digest else catalogue.same_stamp(connection, new, label)
         if found is None:
             return None
         with self._database.writing() as connection:
@@ -354,10 +371,10 @@ class Store:
         return handle
 
     def _index(self, connection: Connection, source: int, capture: Capture, parts: list[tuple[int, int]], form: Form) -> None:
-        indexer = Indexer(connection, source, self._pieces)
-        for start, stop in parts:
-            indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
-        catalogue.record(connection, source, indexer.finish())
+        with Indexer(connection, source, self._pieces) as indexer:
+            for start, stop in parts:
+                indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
+            catalogue.record(connection, source, indexer.finish())
 
     def repair(self) -> Repaired:
         """Checks the file, and builds the index anew from the captures. Sources whose capture is lost are deleted.
@@ -380,6 +397,7 @@ class Store:
                 except StoreError:
                     lost.append(handle)
             catalogue.disown(connection, lost)
+        self._delete_captures(self._captures.digests())
         self.sweep()
         return Repaired(len(live) - len(lost), tuple(lost), tuple(damage))
 
@@ -402,11 +420,11 @@ class Store:
             yield capture
 
     def _delete_captures(self, digests: Iterable[str]) -> None:
+        """Deletes those of the captures that no source has."""
         # After the rows are gone for good, and under the write lock: a process that adds the same content meanwhile keeps it.
         with self._database.writing(freeing=True) as connection:
-            for digest in digests:
-                if connection.execute("SELECT 1 FROM sources WHERE digest = ?", (digest,)).fetchone() is None:
-                    self._captures.delete(digest)
+            for digest in catalogue.unused(connection, list(digests)):
+                self._captures.delete(digest)
 
 
 def _storable(new: NewSource) -> NewSource:

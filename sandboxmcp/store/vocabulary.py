@@ -1,16 +1,16 @@
 """The words that the store has seen: what repairs a mistyped word, completes a partial one, and names what a source is about.
 
-A word's `uses` counts the passages that have it, so that forgetting passages forgets their words too. The trigram table holds
+A word's `uses` counts its occurrences in all passages, so that forgetting passages forgets their words too. The trigram table holds
 words, not texts: it stays small, and its candidates are checked by edit distance before anything is searched.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sandboxmcp.store.words import STOP_WORDS, kept_words
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_WORDS = 400_000
 """Distinct words of one source that are held in memory; beyond it those seen once are dropped."""
+_TERM_CANDIDATES = 200
 _SHORTEST_REPAIRED = 5
 _TWO_EDITS_FROM = 8
 _SHORTEST_PART = 4
@@ -28,52 +29,53 @@ _TRIGRAM_FROM = 7
 """Shorter words may share no trigram with their misspelling; they are looked for by first letter and length."""
 
 
-class WordCount:
-    """In how many passages of one source each word stands. Counting the same passages again gives the same words."""
+def vocabulary_of(words: Iterable[str]) -> dict[str, int]:
+    """The folded words that are worth keeping, and how often each occurs."""
+    counts = Counter(words)
+    vocabulary: dict[str, int] = {}
+    for word, text in kept_words(counts).items():
+        vocabulary[text] = vocabulary.get(text, 0) + counts[word]
+    return vocabulary
+
+
+class Topics:
+    """What a source is about: words that tell its passages apart, neither everywhere nor once."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._passages = 0
 
-    def add(self, words: AbstractSet[str], pieces: str) -> None:
-        """One passage: its words in their own case, the pieces beside it joined by blanks."""
-        self._counts.update(words)
-        if pieces:
-            self._counts.update(set(pieces.split()))
-        self._passages += 1
+    def add(self, vocabulary: Mapping[str, int]) -> None:
+        self._counts.update(vocabulary)
         if len(self._counts) > _MOST_WORDS:
             self._counts = Counter({word: count for word, count in self._counts.items() if count > 1})
 
-    def vocabulary(self) -> dict[str, int]:
-        """The folded words that are worth keeping, each with the number of passages that have it."""
-        counts: dict[str, int] = {}
-        for word, text in kept_words(self._counts).items():
-            counts[text] = counts.get(text, 0) + self._counts[word]
-        return counts
-
-    def candidates(self, vocabulary: Mapping[str, int], limit: int) -> dict[str, float]:
-        """Words of the vocabulary that tell this source's passages apart, with how well they do: neither everywhere nor once."""
-        least = 1 if self._passages < 20 else 2
+    def best(self, connection: Connection, passages: int, limit: int) -> tuple[str, ...]:
+        """At most so many, the best first: those that other sources have as well count less."""
+        least = 1 if passages < 20 else 2
         weights = {
-            word: math.log(1 + count) * math.log(1 + self._passages / count)
-            for word, count in vocabulary.items()
+            word: math.log(1 + count) * math.log(1 + passages / count)
+            for word, count in self._counts.items()
             if count >= least and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
         }
-        return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:limit])
+        chosen = heapq.nsmallest(_TERM_CANDIDATES, weights, key=lambda word: (-weights[word], word))
+        uses = uses_of(connection, chosen)
+        worth = {word: weights[word] / (1 + math.log(1 + uses[word] - self._counts[word])) for word in chosen}
+        return tuple(sorted(worth, key=lambda word: (-worth[word], word))[:limit])
 
 
 def learn(connection: Connection, words: Mapping[str, int]) -> None:
-    """Counts so many more passages for each of the words."""
+    """Counts so many more occurrences of each of the words. Statements that take all of them at once let go of Python's lock."""
     (known,) = connection.execute("SELECT coalesce(max(id), 0) FROM words").fetchone()
-    connection.executemany(
-        "INSERT INTO words(word, uses) VALUES (?, ?) ON CONFLICT(word) DO UPDATE SET uses = uses + excluded.uses",
-        sorted(words.items()),
+    connection.execute(
+        "INSERT INTO words(word, uses) SELECT key, value FROM json_each(?) WHERE true ORDER BY key"
+        " ON CONFLICT(word) DO UPDATE SET uses = uses + excluded.uses",
+        (json.dumps(words, ensure_ascii=False),),
     )
     connection.execute("INSERT INTO words_fts(rowid, word) SELECT id, word FROM words WHERE id > ?", (known,))
 
 
 def unlearn(connection: Connection, words: Mapping[str, int]) -> None:
-    """Counts so many passages less; words without any are gone."""
+    """Counts so many occurrences less; words without any are gone."""
     uses = uses_of(connection, list(words))
     connection.executemany(
         "UPDATE words SET uses = ?2 WHERE word = ?1", [(word, uses[word] - count) for word, count in words.items() if word in uses]
@@ -86,7 +88,7 @@ def unlearn(connection: Connection, words: Mapping[str, int]) -> None:
 
 
 def uses_of(connection: Connection, words: Sequence[str]) -> dict[str, int]:
-    """Of those of the words that are known, how many passages have them."""
+    """How often those of the words that are known occur."""
     return dict(
         connection.execute(
             "SELECT word, uses FROM words WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(words, ensure_ascii=False),)

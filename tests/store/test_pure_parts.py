@@ -76,7 +76,7 @@ def test_identifiers_have_pieces_and_plain_words_have_none(word, pieces):
 
 def test_what_stands_beside_a_text_are_pieces_and_whole_snake_case_names():
     text = "call getUserName and get_user_name"
-    assert Pieces().beside(text, set(words_in(text))) == "get User Name getusername"
+    assert Pieces().beside(text, words_in(text)) == "get User Name getusername"
 
 
 def test_only_words_a_person_types_enter_the_vocabulary():
