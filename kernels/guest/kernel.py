@@ -20,28 +20,23 @@ import io
 import logging
 import os
 import sys
-import threading
-import traceback
 import warnings
 
 import courtesy
-import ipykernel
-import IPython
 import processes
 import zmq
+from ending import end_as_child, finish_as_interpreter
 from ipykernel.control import ControlThread
 from ipykernel.displayhook import ZMQShellDisplayHook
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.shellchannel import ShellChannelThread
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
+from tracebacks import SCRIPT_NAME, script_traceback
 from traitlets import Type
 from traitlets.config import Config
 from wrapper import WrapperKernel
 
-SCRIPT_NAME = "<script>"
-_MACHINERY = tuple(os.path.dirname(file) for file in (IPython.__file__, ipykernel.__file__, __file__))
-"""Where frames come from that are no concern of the script's author."""
 _COLOUR = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "PAGER", "GIT_PAGER")
 """What ipykernel sets for notebooks; it makes node and others print escape sequences into a pipe."""
 
@@ -75,15 +70,24 @@ class Shell(ZMQInteractiveShell):
     displayhook_class = Type(DisplayHook)
     display_pub_class = Type(DisplayPublisher)
 
+    runs_one_script = False
+
     def run_cell(self, *args, **kwargs):
         """As its caller, but the script sees no running event loop: `asyncio.run` works as it does in any script."""
+        kernel = os.getpid()
         loop = asyncio.events._get_running_loop()
         asyncio.events._set_running_loop(None)
         try:
-            return super().run_cell(*args, **kwargs)
+            result = super().run_cell(*args, **kwargs)
         finally:
             asyncio.events._set_running_loop(loop)
             asyncio.set_event_loop(loop)
+        return result if os.getpid() == kernel else end_as_child(self, result)
+
+    async def run_cell_async(self, *args, **kwargs):
+        kernel = os.getpid()
+        result = await super().run_cell_async(*args, **kwargs)
+        return result if os.getpid() == kernel else end_as_child(self, result)
 
     def _showtraceback(self, etype, evalue, stb):
         mend_streams()
@@ -228,6 +232,7 @@ def become_plain(shell):
     for name in ("exit", "quit", "open"):
         shell.user_ns.pop(name, None)
         shell.builtin_trap.auto_builtins.pop(name, None)
+    shell.runs_one_script = True
     warnings.filterwarnings("ignore", message="To exit: use", module="IPython")
     atexit._clear()
     atexit.register(logging.shutdown)
@@ -257,46 +262,3 @@ def flush_before_children(event, _arguments):
     if event in ("subprocess.Popen", "os.fork", "os.system", "os.posix_spawn", "os.exec"):
         with contextlib.suppress(Exception):
             sys.stdout.flush()
-
-
-def script_traceback(etype, evalue):
-    """Python's own report of an exception, from the script's first frame on."""
-    report = traceback.TracebackException(etype, evalue, evalue.__traceback__, compact=True)
-    trim(report)
-    return "".join(report.format())
-
-
-def trim(report):
-    """Drop the frames of IPython and of ours around the script's, in the exception and in those that it came from."""
-    first = next((at for at, frame in enumerate(report.stack) if frame.filename == SCRIPT_NAME), None)
-    if first is not None:
-        del report.stack[:first]
-        while len(report.stack) > 1 and report.stack[-1].filename.startswith(_MACHINERY):
-            del report.stack[-1]
-    elif report.exc_type is not None and issubclass(report.exc_type, SyntaxError):
-        report.stack.clear()
-    for other in (report.__cause__, report.__context__):
-        if other is not None:
-            trim(other)
-
-
-def finish_as_interpreter(shell):
-    """What the end of a script does: wait for its threads, run its atexit functions, close its files, end its children.
-
-    The host kills the whole item anyway. Done here too, it is done before the answer says that the script has ended.
-    """
-    for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.current_thread() and thread is not threading.main_thread():
-            thread.join()
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-    try:
-        atexit._run_exitfuncs()
-    except BaseException as error:  # as at an interpreter's end: reported, and the exit code stays
-        sys.stderr.write(script_traceback(type(error), error))
-    shell.user_ns.clear()
-    gc.collect()
-    processes.kill_descendants(os.getpid())
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()

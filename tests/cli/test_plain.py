@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +46,8 @@ def test_flags_are_in_force_on_the_quick_way_and_typer_is_not_loaded(say: Any, f
         request,
     ]
     for number in range(30):
-        say("index", "-", "--source", f"source number {number}", stdin=f"text {number}\n".encode())
+        Path(f"source-number-{number}.txt").write_text(f"text {number}\n")
+    say("index", ".")
     script = (
         "import sys; from sandboxmcp.cli.plain import serve_plainly; code = serve_plainly(sys.argv[1:]);"
         "assert 'typer' not in sys.modules"

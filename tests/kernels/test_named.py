@@ -56,6 +56,11 @@ def test_an_error_keeps_the_variables(named):
     assert named.run("d", "z")[1] == "5\n"
 
 
+def test_a_forked_child_is_no_second_kernel(named):
+    assert named.run("forked", "import os\nchild = os.fork()\nchild and os.waitpid(child, 0)[1]")[1].splitlines()[-1] == "0"
+    assert named.run("forked", "child > 0")[1] == "True\n"
+
+
 ENDLESS = {
     "loop": "while True: pass",
     "sleep": "import time; time.sleep(60)",

@@ -82,6 +82,24 @@ def test_a_script_ends_as_an_interpreter_does(inside):
     assert (inside.workspace / "unclosed.txt").read_text() == "kept"
 
 
+FORKED = """
+import atexit, os, sys
+atexit.register(lambda: print("left", flush=True))
+if child := os.fork():
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), open("notes").read())
+else:
+    held = open("notes", "w")
+    held.write("whole")
+    {end}
+"""
+
+
+@pytest.mark.parametrize(("end", "code"), [("pass", 0), ("sys.exit(3)", 3), ("1 / 0", 1)])
+def test_a_forked_child_that_reaches_the_scripts_end_ends_as_a_script_does(inside, end, code):
+    ran = inside.run(FORKED.format(end=end))
+    assert (ran.outcome.status, ran.text.split()) == ("ok", ["left", str(code), "whole", "left"])
+
+
 def test_every_python_script_is_fresh(inside):
     inside.run("leftover = 1")
     assert "NameError" in inside.run("print(leftover)").stderr.decode()

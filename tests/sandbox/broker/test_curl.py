@@ -158,7 +158,7 @@ PLACES = {
     "a link to stdout": ("ln -s /dev/stdout here", "here", "a symbolic link"),
     "a folder": ("mkdir here", "here", "a folder"),
     "no folder": ("true", "nowhere/here", "the folder does not exist"),
-    "above": ("true", "../../../../etc/here", "no right to write"),
+    "above": ("true", "../" * 40 + "etc/here", "no right to write"),
     "a read-only system": ("true", "/usr/here", "no right to write"),
     "a device": ("true", "/dev/full", "no regular file"),
     "a socket": ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"here\")'", "here", "a socket"),
