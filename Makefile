@@ -3,6 +3,9 @@
 PYTHON_IN_VENV := .venv/bin/python
 TESTS := tests
 ARGS :=
+# Test files that run side by side: one more than there are processors, since tests wait a lot. WORKERS=0: one after the other.
+WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 7 ? n + 1 : 8)))
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup sandbox demo test soak escape check lint types imports drift fmt bench docs lock wheel release-check clean
@@ -21,13 +24,13 @@ demo: sandbox ## the main job on real input of this machine, through a real MCP 
 
 test: setup ## every test (SANDBOXMCP_SANDBOX=required: a missing sandbox fails instead of skipping)
 	@sh scripts/sandbox.sh || [ "$$SANDBOXMCP_SANDBOX" != required ]
-	@$(PYTHON_IN_VENV) -m pytest $(TESTS) $(ARGS)
+	@$(PYTHON_IN_VENV) $(PYTEST) $(TESTS) $(ARGS)
 
 soak: setup ## kill writers of a store at random points for some minutes: nothing acknowledged is lost
 	@SANDBOXMCP_SOAK=100 $(PYTHON_IN_VENV) -m pytest tests/store/test_durability.py -k killed $(ARGS)
 
 escape: sandbox ## only the tests that try to get out of the sandbox
-	@$(PYTHON_IN_VENV) -m pytest tests/escape $(ARGS)
+	@$(PYTHON_IN_VENV) $(PYTEST) tests/escape $(ARGS)
 
 check: lint types imports drift ## all that needs no sandbox: lint types imports drift
 
