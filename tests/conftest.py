@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,21 @@ def sandbox() -> None:
         pytest.fail(f"no sandbox: {failed[0].name}: {failed[0].detail}. {failed[0].fix}", pytrace=False)
     if failed:
         pytest.skip(f"no sandbox: {failed[0].name}: {failed[0].detail}")
+
+
+_TABLE = "printed at the end"
+
+
+@pytest.fixture
+def print_at_the_end(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Prints a text below the results, whichever process ran the test."""
+    return partial(record_property, _TABLE)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed"))
+    for text in (text for report in reports for name, text in report.user_properties if name == _TABLE):
+        terminalreporter.write_line(text)
 
 
 @dataclass(frozen=True)

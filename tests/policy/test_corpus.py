@@ -4,6 +4,7 @@ Its labels were written from the specification alone, before their writer had se
 """
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,11 +68,9 @@ def test_nothing_that_is_to_be_denied_is_allowed_on_the_host(judged: list[tuple[
 
 @pytest.mark.parametrize("which", SETS)
 def test_the_confusion_table_is_what_it_was(
-    judged: list[tuple[Entry, Setting, Action]], which: str, capsys: pytest.CaptureFixture[str]
+    judged: list[tuple[Entry, Setting, Action]], which: str, print_at_the_end: Callable[[str], None]
 ) -> None:
     counts = Counter((setting, entry.wanted[setting], said) for entry, setting, said in judged if entry.set == which)
-    with capsys.disabled():
-        print(f"\n{which} set\nsetting  labelled  judged  entries")
-        for (setting, wanted, said), number in sorted(counts.items()):
-            print(f"{setting:7}  {wanted:8}  {said:6}  {number:7}")
+    rows = [f"{setting:7}  {wanted:8}  {said:6}  {number:7}" for (setting, wanted, said), number in sorted(counts.items())]
+    print_at_the_end("\n".join([f"{which} set of the corpus", "setting  labelled  judged  entries", *rows]))
     assert {key: number for key, number in counts.items() if key[1] != key[2]} == {}
