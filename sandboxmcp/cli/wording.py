@@ -9,10 +9,11 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
         (r"^ctx_(\w+): '(\w+)'", r"\1: --\2"),
-        (r"`?\bctx_(search|index|read|sources|stats|doctor)\b`?", r"sandboxmcp \1"),
+        (r"`?\bctx_(search|index|read|sources|stats|doctor|jobs|kernels|purge)\b`?", r"sandboxmcp \1"),
         (r"`?\bctx_(?:batch_)?execute\b`?", "sandboxmcp run"),
         (r"\bbudget_tokens\b", "--budget"),
         (r"\btimeout_s\b", "--timeout"),
+        (r"\b(raise|set) limit\b", r"\1 --limit"),
         (r"\bmax_files=", "--max-files "),
         (r"\bcursor=", "--cursor "),
         (r"\bfrom_line\b", "--from"),
@@ -26,7 +27,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"`(handle|path)`", r"\1"),
     )
 )
-_NOTE = re.compile(r"… |more|\+\d|note: ")
+_NOTE = re.compile(r"\.\.\. |more|\+\d|\d+ weaker|note: ")
 _CAPTURED = re.compile(r"\d*\|")
 
 

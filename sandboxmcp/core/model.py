@@ -47,6 +47,10 @@ class BoundFile:
     sandbox sees it at the same path, and whatever stands there is resolved inside."""
 
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What some editors begin a file with, and interpreters take for code."""
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """One thing to run: an item of a batch, or a single execution."""
@@ -142,6 +146,8 @@ class Source:
     mime: str = "text/plain"
     unchanged: bool = False
     """True when storing found the same content already indexed under this label and path."""
+    digest: str = ""
+    """Of its content: sources with the same one are copies."""
     gone: bool = False
     """True when the file that it came from is no longer there."""
 

@@ -27,7 +27,7 @@ _HANDLE_LENGTH = 6
 _NEAR_HANDLES = 3
 _FIELDS = (
     "handle, label, origin, kind, project, session, batch, bytes, total_bytes, lines, chunks, indexed_bytes, created_at, hits, path"
-    ", mime, gone"
+    ", mime, digest, gone"
 )
 
 
@@ -100,7 +100,7 @@ def get(connection: Connection, handle: str, project: str | None) -> Source:
 
 
 def _source(row: Sequence[Any]) -> Source:
-    return replace(Source(*row[:-1]), gone=bool(row[-1]))
+    return replace(Source(*row[:-2]), digest=row[-2], gone=bool(row[-1]))
 
 
 class StoredFile(NamedTuple):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sandboxmcp.tools.budget import cost, cut, fair_shares, last_fitting, total_cost
+from sandboxmcp.core.model import Source
+from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, fair_shares, last_fitting, total_cost
 from sandboxmcp.tools.extract import LINE_TOKENS, Extract, extract, extract_cost
 from sandboxmcp.tools.fence import fenced
 from sandboxmcp.tools.items import Item, Stream
 from sandboxmcp.tools.receipt import counted, reason
+
+_CAPTURED = re.compile(r"\d*\|")
+_FIRST_OF_STDERR = 5
+"""Lines from the beginning of a long stderr."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,14 @@ class Claim:
     indivisible: bool = False
     floor: int = 0
     """Tokens that it gets before anything is shared: the last words of stderr are never crowded out."""
+    source: Source | None = None
+    """What its lines are of."""
+
+    def shows(self, lines: Sequence[str]) -> set[int]:
+        """Which lines of its source stand among these: by their numbers, else they are its last ones."""
+        captured = [line.partition("|") for line in lines if _CAPTURED.match(line)]
+        ends = {} if self.source is None else dict(enumerate(captured, self.source.lines - len(captured) + 1))
+        return {int(number or place) for place, (number, _, text) in ends.items() if not text.endswith(ELLIPSIS)}
 
 
 def shared(claims: Sequence[Claim], room: int) -> list[int]:
@@ -43,33 +57,49 @@ def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool) -> list[
         claims.append(Claim(cost(why), lambda room: [text] if (text := cut(why, room)) else [], index))
     if item.stdout is not None and whole:
         lines = fenced(item.stdout.whole or ())
-        claims.append(Claim(total_cost(lines), lambda room: lines, index, indivisible=True))
+        claims.append(Claim(total_cost(lines), lambda room: lines, index, indivisible=True, source=item.stdout.source))
     elif item.stdout is not None and (excerpts or item.outcome.status != "ok"):
         claims.append(_excerpt(item.stdout, index, whole_view=excerpts))
     if item.stderr is not None:
-        claims.append(_end_of_stderr(item.stderr, index))
+        claims.append(_stderr(item.stderr, index, why=item.outcome.status != "ok"))
     return claims
 
 
 def _excerpt(stream: Stream, index: int, *, whole_view: bool) -> Claim:
     source = stream.source
     text = Extract(source.handle, source.lines, stream.head if whole_view else (), stream.errors, stream.tail)
-    return Claim(extract_cost(text), lambda room: extract(text, room), index)
+    return Claim(extract_cost(text), lambda room: extract(text, room), index, source=source)
 
 
-def _end_of_stderr(stream: Stream, index: int) -> Claim:
-    """A line with the handle, then all of stderr if it is short and fits, else its last lines; the very last is cut to fit."""
+def _stderr(stream: Stream, index: int, *, why: bool) -> Claim:
+    """A line with the handle, then all of stderr if it is short and fits, else its last lines; the very last is cut to fit.
+
+    `why`: of a long one also its first lines and those that look like errors, as the first error says more than the last.
+    """
+    source = stream.source
     whole = None if stream.whole is None else fenced(stream.whole)
     last = [cut(line, 2 * LINE_TOKENS) for line in whole or fenced(text for _, text in stream.tail)]
-    title = f"stderr {stream.source.handle}"
-    end_of = f"{title}, end of {counted(stream.source.lines, 'line')}"
+    title, end_of = f"stderr {source.handle}", f"stderr {source.handle}, end of {counted(source.lines, 'line')}"
+    parts = Extract(source.handle, source.lines, stream.head[:_FIRST_OF_STDERR], stream.errors, stream.tail)
+    least = Extract(source.handle, source.lines, (), stream.errors[:1], stream.tail[-1:])
+    floor = cost(end_of) + cost(cut(last[-1], LINE_TOKENS))
 
     def fill(room: int) -> list[str]:
         if whole is not None and cost(title) + total_cost(whole) <= room:
             return [title, *whole]
+        for extracted in (extract(one, room - cost(title)) for one in (parts, least) if why and stream.errors):
+            if _holds(extracted, stream.errors[0][0], source.lines):
+                return [title, *extracted]
         rest = room - cost(end_of)
         fitting = last_fitting(last, rest) or [text for text in (cut(last[-1], rest),) if text]
         return [end_of, *fitting] if fitting else [text for text in (cut(title, room),) if text]
 
-    need = cost(end_of) + total_cost(whole or last)
-    return Claim(need, fill, index, floor=min(need, cost(end_of) + cost(cut(last[-1], LINE_TOKENS))))
+    need = cost(end_of) + (total_cost(whole) if whole else max(total_cost(last), extract_cost(parts) if why else 0))
+    if why and stream.errors:
+        floor = max(floor, cost(title) + extract_cost(least))
+    return Claim(need, fill, index, floor=min(need, floor), source=source)
+
+
+def _holds(lines: Sequence[str], *numbers: int) -> bool:
+    """Are these lines of the source among the numbered ones?"""
+    return all(any(line.startswith(f"{number}|") for line in lines) for number in numbers)

@@ -14,16 +14,16 @@ from typing import Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.model import BoundFile, NewSource, Scope, Script, Source
+from sandboxmcp.core.model import BYTE_ORDER_MARK, BoundFile, NewSource, Scope, Script, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, Picture, answer
 from sandboxmcp.tools.budget import checked_budget, total_cost
 from sandboxmcp.tools.fence import clean_label, one_line
 from sandboxmcp.tools.files import bound_files
-from sandboxmcp.tools.finding import find
+from sandboxmcp.tools.finding import affordable, find, unanswered
 from sandboxmcp.tools.items import Found, Item
 from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
-from sandboxmcp.tools.passages import Section
+from sandboxmcp.tools.passages import Section, query_facts
 from sandboxmcp.tools.receipt import receipt, row
 from sandboxmcp.tools.remember import with_error_lines
 from sandboxmcp.tools.running import Job, Progress, ask_before, no_progress, run_job
@@ -214,6 +214,7 @@ def _script(
         near = get_close_matches(language, known, 1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise UsageError(f"{where}unknown language {language[:40]!r}", f"{hint}Known: {', '.join(known)}.")
+    code = code.removeprefix(BYTE_ORDER_MARK)
     if "\0" in code:
         raise UsageError(f"{where}the code holds a NUL byte, which no interpreter accepts", "Take it out or write it as \\0.")
     if not code.strip():
@@ -247,7 +248,8 @@ def _answer(
     full_list = _store_receipts(services, items) if must_condense(items, budget) else None
     scope = Scope(services.project) if everywhere else Scope(services.project, batch=job.batch)
     needless = not everywhere and full_list is None and all_whole(items, budget)
-    found = [] if needless else [find(services, query, scope) for query in asked]
+    answered = affordable(asked, budget)
+    found = [] if needless else [find(services, query, scope) for query in asked[:answered]]
     hits = any(one.hits for one in found)
     items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
@@ -257,9 +259,10 @@ def _answer(
         if budget > _NOTICE
         else []
     )
-    laid = lay_out(items, found, terms, budget - total_cost(notices), full_list)
+    late = [] if needless else unanswered(len(asked) - answered)
+    laid = lay_out(items, found, terms, budget - total_cost([*notices, *late]), full_list)
     return answer(
-        [*notices, *laid.lines],
+        [*notices, *laid.lines, *late],
         budget,
         _facts(job, items, found, laid.sections, full_list),
         is_error=all(item.outcome.status in ("denied", "skipped") for item in items),
@@ -269,7 +272,10 @@ def _answer(
 
 
 def _with_error_lines(services: Services, item: Item) -> Item:
-    return replace(item, stdout=with_error_lines(services, item.stdout)) if item.stdout else item
+    """Those of stderr only where the item did not end well: else its end is enough."""
+    stdout = with_error_lines(services, item.stdout) if item.stdout else None
+    stderr = with_error_lines(services, item.stderr) if item.stderr and item.outcome.status != "ok" else item.stderr
+    return replace(item, stdout=stdout, stderr=stderr)
 
 
 def _store_receipts(services: Services, items: Sequence[Item]) -> Source:
@@ -287,9 +293,7 @@ def _facts(
     alone = {name: value for name, value in rows[0].items() if name != "label"}
     facts: dict[str, Any] = {"counts": counts, "items": rows} if job.origin == "batch" else alone
     if found:
-        facts["queries"] = [
-            {"query": one.query, "hits": list(part.cited), "more": part.more} for one, part in zip(found, sections, strict=True)
-        ]
+        facts["queries"] = query_facts(found, sections)
     if full_list is not None:
         facts["receipts"] = full_list.handle
     return facts

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from sandboxmcp.tools.budget import cost, cut, fair_shares
+from sandboxmcp.tools.budget import cost, cut, fair_shares, total_cost
 from sandboxmcp.tools.fence import numbered
 
 HEAD_LINES = 20
@@ -18,6 +18,9 @@ LINE_TOKENS = 80
 
 FEW_LINES_TOKENS = 800
 """What an extract of very few lines may cost: one line of JSON is worth more than its first words."""
+
+GAP = "..."
+"""Stands where lines of a source are left out between two that are shown; full stops are the cheapest mark there is."""
 
 Numbered = tuple[int, str]
 
@@ -61,44 +64,50 @@ def extract(text: Extract, room: int) -> list[str]:
     """Numbered lines within `room` tokens, each group with a fair share, in the order of the text.
 
     The tail is filled from its end: the last line of an output says most. When no line fits, the first is cut to fit.
-    One line of ours marks the largest gap and says how to read it; the numbers show the others.
+    Lines of ours mark the gaps; the one in the largest says how to read it.
     """
     head, errors, tail = text.head, text.errors, text.tail
     rows = _shown(head, errors, tail)
+    if not rows:
+        return []
     gap = _gap_cost(text) if len(rows) < text.lines or extract_cost(text) > room else 0
     groups = _apart([number for number, _ in head], [number for number, _ in errors], [number for number, _ in reversed(tail)])
     shares = fair_shares([sum(cost(rows[number]) for number in group) for group in groups], room - gap)
-    chosen: list[int] = []
-    for group, share in zip(groups, shares, strict=True):
-        for number in group:
-            share -= cost(rows[number])
-            if share < 0:
-                break
-            chosen.append(number)
-    if not chosen:
-        return [line for line in (cut(rows[min(rows)], room) if rows else "",) if line]
-    return _with_gap(text, {number: rows[number] for number in sorted(chosen)})
+    chosen = [_affordable(group, rows, share) for group, share in zip(groups, shares, strict=True)]
+    while any(chosen):
+        lines = _with_gaps(text, {number: rows[number] for number in sorted(itertools.chain(*chosen))})
+        if total_cost(lines) <= room:
+            return lines
+        max(chosen, key=len).pop()
+    return [line for line in (cut(rows[min(rows)], room),) if line]
 
 
 def extract_cost(text: Extract) -> int:
     """Tokens that the whole extract would take."""
     rows = _shown(text.head, text.errors, text.tail)
-    return sum(map(cost, rows.values())) + (_gap_cost(text) if len(rows) < text.lines else 0)
+    return total_cost(_with_gaps(text, dict(sorted(rows.items())))) if rows else 0
 
 
-def _with_gap(text: Extract, rows: Mapping[int, str]) -> list[str]:
-    """The lines, and among them the mark of the largest gap; the beginning and the end of the text bound gaps too."""
-    marks = [0, *rows, text.lines + 1]
-    first, last = max(((one + 1, two - 1) for one, two in pairwise(marks)), key=lambda gap: gap[1] - gap[0])
-    lines = [(number, line) for number, line in rows.items()]
-    if first <= last:
-        lines.append((first, _gap(text.handle, first, last)))
-    return [line for _, line in sorted(lines)]
+def _affordable(group: Sequence[int], rows: Mapping[int, str], share: int) -> list[int]:
+    """The first lines of the group that its share pays for."""
+    spent = itertools.accumulate(cost(rows[number]) for number in group)
+    return [number for number, price in zip(group, spent, strict=True) if price <= share]
+
+
+def _with_gaps(text: Extract, rows: Mapping[int, str]) -> list[str]:
+    """The lines, in their order, and the gaps between them; the beginning and the end of the text bound gaps too, but only the
+    largest gap is marked there."""
+    gaps = [(one + 1, two - 1) for one, two in itertools.pairwise((0, *rows, text.lines + 1)) if two - one > 1]
+    largest = max(gaps, key=lambda gap: gap[1] - gap[0], default=None)
+    marks = {first: GAP for first, last in gaps if first > 1 and last < text.lines}
+    if largest is not None:
+        marks[largest[0]] = _gap(text.handle, *largest)
+    return [line for _, line in sorted({**rows, **marks}.items())]
 
 
 def _gap(handle: str, first: int, last: int) -> str:
     number = last - first + 1
-    return f"… {number} {'line' if number == 1 else 'lines'}: ctx_read {handle}:{first}-{last}"
+    return f"{GAP} {number} {'line' if number == 1 else 'lines'}: ctx_read {handle}:{first}-{last}"
 
 
 def _gap_cost(text: Extract) -> int:

@@ -78,7 +78,7 @@ async def fetch_and_index(
     Raises:
         UsageError: no URL, or too many. BrokenPack: no policy, so nothing is fetched. StoreError.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     wanted = _wanted(url, source, requests)
     fetching = await anyio.to_thread.run_sync(_Fetching, services, 0.0 if force else ttl_s)
     results: dict[int, Got] = {}
@@ -100,10 +100,17 @@ def fetch_blocking(services: Services, **arguments: Any) -> Answer:
     return anyio.run(partial(fetch_and_index, services, **arguments))
 
 
+def _without_fragment(url: str) -> str:
+    try:
+        return urldefrag(url.strip())[0]
+    except ValueError as error:
+        raise UsageError(f"{one_line(url, 200)} is no URL: {error}", "Give one such as https://example.org/page.") from None
+
+
 def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str, str]]) -> list[Wanted]:
     pairs: list[tuple[str | None, str | None]] = [(url, source)] if url else []
     pairs += [(one.get("url"), one.get("source") or source) for one in requests]
-    clean = [(place, label) for place, label in ((urldefrag((place or "").strip())[0], label) for place, label in pairs) if place]
+    clean = [(place, label) for place, label in ((_without_fragment(place or ""), label) for place, label in pairs) if place]
     if not clean:
         raise UsageError("no URL to fetch", "Give `url`, or `requests` with a `url` each.")
     if len(clean) > _MOST_URLS:

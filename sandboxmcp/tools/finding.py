@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 from sandboxmcp.core.model import Hit, Scope, Source
 from sandboxmcp.services import Services
+from sandboxmcp.tools.alike import told_once
 from sandboxmcp.tools.items import Found
+from sandboxmcp.tools.receipt import counted
 
 _WIDENED = 3
 """So many of the best hits."""
 _LINES = 8
 """At most so many more lines each: a signature without its body answers little."""
+_QUERY_TOKENS = 40
+"""With less a query cannot even be answered by one cited line."""
 
 
 def find(services: Services, query: str, scope: Scope, sort: Literal["relevance", "recent"] = "relevance") -> Found:
@@ -23,9 +28,20 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
         StoreError.
     """
     source_of = cache(services.store.get)
-    hits = services.store.search(query, scope, sort=sort)
+    every = services.store.search(query, scope, sort=sort)
+    hits, others = told_once(every, lambda handle: source_of(handle).digest)
     best = [_widened(services, hit, source_of(hit.handle)) for hit in hits[:_WIDENED]]
-    return Found(query, tuple(_marked(hit, source_of(hit.handle)) for hit in (*best, *hits[_WIDENED:])))
+    return Found(query, tuple(_marked(hit, source_of(hit.handle)) for hit in (*best, *hits[_WIDENED:])), others)
+
+
+def affordable(queries: Sequence[str], room: int) -> int:
+    """How many of the queries can be answered in so many tokens, at least the first."""
+    return min(len(queries), max(1, room // _QUERY_TOKENS))
+
+
+def unanswered(number: int) -> list[str]:
+    """The line that says so of queries that the budget is too small for."""
+    return [f"+{counted(number, 'query', 'queries')} not answered: ask fewer at once, or raise budget_tokens"] if number else []
 
 
 def _marked(hit: Hit, source: Source) -> Hit:

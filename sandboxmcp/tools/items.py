@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sandboxmcp.core.model import Hit, Outcome, Source
 from sandboxmcp.tools.extract import HEAD_LINES, TAIL_LINES, Numbered, error_lines
@@ -41,11 +41,21 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Others:
+    """What a passage stands for: so many more sources with the same content, and where else its text stands."""
+
+    copies: int = 0
+    citations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """A query and what the store found for it, best first."""
+    """A query and what the store found for it, best first; each text once."""
 
     query: str
     hits: tuple[Hit, ...]
+    others: Mapping[tuple[str, int], Others] = field(default_factory=dict)
+    """By handle and first line of the hit that stands for them."""
 
 
 def short_stream(source: Source, lines: Sequence[str]) -> Stream:

@@ -12,9 +12,9 @@ from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
 from sandboxmcp.tools.fence import one_line
-from sandboxmcp.tools.finding import find
+from sandboxmcp.tools.finding import affordable, find, unanswered
 from sandboxmcp.tools.items import Found
-from sandboxmcp.tools.passages import Section, Seen, section, wanted
+from sandboxmcp.tools.passages import Section, Seen, query_facts, section, wanted
 from sandboxmcp.tools.receipt import counted
 from sandboxmcp.tools.refreshing import refresh
 
@@ -38,17 +38,19 @@ def search(
     Raises:
         UsageError: no query. StoreError.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     asked = [text.strip() for text in queries if text.strip()]
     if not asked:
         raise UsageError("queries is empty", "Give at least one with a word in it.")
     where = _scope(services, scope, source, kind)
     refresh(services, Scope(where.project, source=where.source))
     order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
-    found = [find(services, query, where, order) for query in asked]
-    sections = _share(found, limit, budget_tokens)
+    answered = affordable(asked, budget_tokens)
+    note = unanswered(len(asked) - answered)
+    found = [find(services, query, where, order) for query in asked[:answered]]
+    sections = _share(found, limit, budget_tokens - total_cost(note))
     lines = [line for part in sections for line in part.lines]
-    return answer(lines, budget_tokens, {"queries": _facts(found, sections)})
+    return answer([*lines, *note], budget_tokens, {"queries": query_facts(found, sections)})
 
 
 def _scope(services: Services, scope: str, source: str | None, kind: ContentKind | None) -> Scope:
@@ -58,7 +60,7 @@ def _scope(services: Services, scope: str, source: str | None, kind: ContentKind
 
 
 def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> list[Section]:
-    shares = fair_shares([wanted(one, limit) for one in found], budget_tokens)
+    shares = fair_shares([wanted(one, None, limit) for one in found], budget_tokens)
     spare = budget_tokens - sum(shares)
     sections: list[Section] = []
     seen = Seen()
@@ -67,13 +69,6 @@ def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> lis
         spare = share + spare - total_cost(part.lines)
         sections.append(part)
     return sections
-
-
-def _facts(found: Sequence[Found], sections: Sequence[Section]) -> list[dict[str, Any]]:
-    return [
-        {"query": one.query, "hits": list(part.cited), "more": len(one.hits) - len(part.cited)}
-        for one, part in zip(found, sections, strict=True)
-    ]
 
 
 def sources(
@@ -87,15 +82,19 @@ def sources(
     Raises:
         UsageError: nothing to forget is named, or the handle is unknown. StoreError.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     if action == "forget":
         return _forget(services, source, handle, budget_tokens)
     listed = [services.store.get(handle, project=services.project)] if handle else _listed(services, source)
     rows = [_row(one) for one in listed]
-    lines = first_fitting(rows, budget_tokens - cost("+1000 more, narrow with source"))
+    lines = first_fitting(rows, budget_tokens - cost(_left_out(_LISTED)))
     left = len(rows) - len(lines)
-    note = [f"+{left} more, narrow with source"] if left else []
+    note = [_left_out(left)] if left else []
     return answer([*(lines or ["nothing stored"] * (not rows)), *note], budget_tokens, _list_facts(listed, len(lines)))
+
+
+def _left_out(number: int) -> str:
+    return f"+{counted(number, 'more source')}: narrow with source, or raise budget_tokens"
 
 
 def _listed(services: Services, source: str | None) -> list[Source]:
@@ -116,7 +115,9 @@ def _forget(services: Services, source: str | None, handle: str | None, budget_t
         if len(doomed) > 1 and doomed is found:
             return _ambiguous(found, source or "", budget_tokens)
     number = services.store.forget([one.handle for one in doomed], project=services.project)
-    return answer([f"forgot {number}: " + ", ".join(one.handle for one in doomed)], budget_tokens, {"forgotten": number})
+    return answer(
+        [f"forgot {counted(number, 'source')}: " + ", ".join(one.handle for one in doomed)], budget_tokens, {"forgotten": number}
+    )
 
 
 def _every(services: Services, source: str) -> list[Source]:

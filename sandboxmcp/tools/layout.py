@@ -62,14 +62,17 @@ def lay_out(
     whole = {index for index in told if _is_short(items[index])}
     reserve = _terms_reserve(terms, budget_tokens)
     claims, shares = _settle(items, told, whole, found, page.room - reserve)
+    seen = Seen((stream.source.handle for item in items for stream in item.streams), _handles(items, whole))
     for index in told:
         page.add_cut(receipt(items[index], whole=index in whole))
         for claim, share in zip(claims, shares, strict=True):
             if claim.item == index:
-                page.add_all(claim.fill(min(share, page.room)))
+                lines = claim.fill(min(share, page.room))
+                page.add_all(lines)
+                seen.add_lines(claim.source, claim.shows(lines))
     for_queries = [share for claim, share in zip(claims, shares, strict=True) if claim.item is None]
     reserve = 0 if len(whole) == len(told) else reserve
-    sections = _answer_queries(page, items, found, whole, for_queries, reserve)
+    sections = _answer_queries(page, found, seen, for_queries, reserve)
     if reserve:
         _add_terms(page, terms)
     return Laid(tuple(page.lines), sections)
@@ -93,10 +96,10 @@ def _settle(
     claims_of = cache(lambda index, whole, excerpts: item_claims(items[index], index, whole=whole, excerpts=excerpts))
     while True:
         receipts = sum(cost(receipt(items[index], whole=index in whole)) for index in told)
-        unseen = [_unseen(one, items, whole) for one in found]
-        excerpts = not any(one.hits for one in unseen)
+        seen = Seen(whole=_handles(items, whole))
+        excerpts = all(seen.covers(hit) for one in found for hit in one.hits)
         claims: list[Claim] = [claim for index in told for claim in claims_of(index, index in whole, excerpts)]
-        claims += [Claim(wanted(one), lambda room: ()) for one in unseen]
+        claims += [Claim(wanted(one, seen), lambda room: ()) for one in found]
         shares = shared(claims, room - receipts)
         short = [claim for claim, share in zip(claims, shares, strict=True) if claim.indivisible and share < claim.need]
         if not short:
@@ -105,26 +108,18 @@ def _settle(
         whole -= {largest}
 
 
-def _unseen(found: Found, items: Sequence[Item], whole: Collection[int]) -> Found:
-    """The query without the hits in outputs that are shown whole anyway."""
-    seen = {stdout.source.handle for index in whole if (stdout := items[index].stdout) is not None}
-    return Found(found.query, tuple(hit for hit in found.hits if hit.handle not in seen))
+def _handles(items: Sequence[Item], indexes: Collection[int]) -> list[str]:
+    """Of the outputs of these items."""
+    return [stdout.source.handle for index in indexes if (stdout := items[index].stdout) is not None]
 
 
-def _answer_queries(
-    page: Page, items: Sequence[Item], found: Sequence[Found], whole: Collection[int], shares: Sequence[int], reserve: int
-) -> tuple[Section, ...]:
-    """One section per query; what one leaves goes to the next. A query whose hits are all shown whole above has no lines."""
+def _answer_queries(page: Page, found: Sequence[Found], seen: Seen, shares: Sequence[int], reserve: int) -> tuple[Section, ...]:
+    """One section per query; what one leaves goes to the next."""
     sections: list[Section] = []
-    seen = Seen(stream.source.handle for item in items for stream in item.streams)
     spare = page.room - reserve - sum(shares)
-    for every, share in zip(found, shares, strict=True):
-        one = _unseen(every, items, whole)
+    for one, share in zip(found, shares, strict=True):
         room = max(share + spare, 0)
-        if every.hits and not one.hits:
-            part = Section((), (), 0)
-        else:
-            part = section(one, min(room, page.room), seen, titled=len(found) > 1)
+        part = section(one, min(room, page.room), seen, titled=len(found) > 1, elsewhere="ctx_search")
         spare = room - total_cost(part.lines)
         page.add_all(part.lines)
         sections.append(part)

@@ -70,9 +70,9 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds >= 1 else f"{seconds * 1000:.0f}ms"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 line`, `2 lines`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 line`, `2 lines`; `plural` where no s makes it."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
 def size(source: Source) -> str:

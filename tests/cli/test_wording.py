@@ -16,7 +16,11 @@ SENTENCES = [
         "Add its folder to --ingest-roots, or pass the text as standard input (-).",
     ),
     ("more: cursor=12", "more: --cursor 12"),
-    ("+7 more, narrow with source", "+7 more, narrow with --source"),
+    (
+        "+7 more sources: narrow with source, or raise budget_tokens",
+        "+7 more sources: narrow with --source, or raise --budget",
+    ),
+    ("+2 more passages, 5 weaker: raise limit or set limit", "+2 more passages, 5 weaker: raise --limit or set --limit"),
 ]
 
 
@@ -26,7 +30,7 @@ def test_a_sentence_names_commands_and_flags(tool: str, terminal: str) -> None:
 
 
 def test_captured_lines_and_labels_are_left_as_they_are() -> None:
-    text = "h1 file:ctx_read: code\n| ctx_read\n12| timeout_s\n… 9 lines: ctx_read h1:1-9"
+    text = "h1 file:ctx_read: code\n| ctx_read\n12| timeout_s\n... 9 lines: ctx_read h1:1-9"
     shown = answer_for_terminal(text, labelled=True)
     assert shown == text.replace("lines: ctx_read", "lines: sandboxmcp read")
     assert answer_for_terminal("raise timeout_s\n| timeout_s", labelled=False) == "raise --timeout\n| timeout_s"

@@ -44,17 +44,23 @@ def test_an_extract_keeps_the_order_of_the_text_and_its_room(long_lines: list[Nu
 
 def test_the_largest_gap_is_marked_by_a_line_that_says_how_to_read_it(long_lines: list[Numbered]) -> None:
     shown = extract(Extract("h1", 1500, long_lines[:2], [], long_lines[-1:]), 1_000)
-    assert shown[1:] == ["2| line 2 status=ok filler", "… 1497 lines: ctx_read h1:3-1499", "1500| line 1500 status=ok filler"]
+    assert shown[1:] == ["2| line 2 status=ok filler", "... 1497 lines: ctx_read h1:3-1499", "1500| line 1500 status=ok filler"]
+
+
+def test_every_gap_between_two_shown_lines_is_marked(long_lines: list[Numbered]) -> None:
+    shown = extract(Extract("h1", 1500, long_lines[:2], [long_lines[96], long_lines[97], long_lines[193]], long_lines[-1:]), 1_000)
+    numbers = [line.partition("|")[0].partition(" ")[0] for line in shown]
+    assert numbers == ["1", "2", "...", "97", "98", "...", "194", "...", "1500"]
 
 
 def test_what_comes_before_the_first_shown_line_is_a_gap_too(long_lines: list[Numbered]) -> None:
-    assert extract(Extract("h1", 1500, [], [], long_lines[-1:]), 1_000)[0] == "… 1499 lines: ctx_read h1:1-1499"
+    assert extract(Extract("h1", 1500, [], [], long_lines[-1:]), 1_000)[0] == "... 1499 lines: ctx_read h1:1-1499"
 
 
 def test_an_extract_without_a_gap_marks_none(long_lines: list[Numbered]) -> None:
     text = Extract("h1", 30, long_lines[:20], [], long_lines[10:30])
     assert [line.split("|")[0] for line in extract(text, 1_000)] == [str(number) for number in range(1, 31)]
-    assert any(line.startswith("…") for line in extract(text, 100))
+    assert any(line.startswith("...") for line in extract(text, 100))
 
 
 @given(st.sets(st.integers(1, 60)), st.integers(0, 400))

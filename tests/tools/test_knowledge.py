@@ -44,13 +44,27 @@ def test_punctuation_alone_finds_nothing_and_breaks_nothing(services: Services) 
 def test_the_limit_is_a_maximum_per_query(services: Services) -> None:
     for number in range(6):
         store(services, f"n{number}", f"zebra number {number} {'x' * number}\n")
-    assert len(search(services, ["zebra"], limit=2, budget_tokens=2_000).structured["queries"][0]["hits"]) == 2
+    (facts,) = search(services, ["zebra"], limit=2, budget_tokens=2_000).structured["queries"]
+    assert (len(facts["hits"]), facts["more"]) == (2, 4)
 
 
 def test_the_budget_holds_whatever_is_found(services: Services) -> None:
     store(services, "notes", "\n\n".join(f"zebra {number} " + "word " * 40 for number in range(60)))
     answer = search(services, ["zebra", "word"], budget_tokens=120)
     assert estimate_tokens(answer.text) <= 120 and " more" in answer.text
+
+
+def test_one_content_that_was_stored_twice_is_cited_once(services: Services) -> None:
+    handles = [store(services, label, "alpha\nthe zebra runs\n").handle for label in ("one", "two", "three")]
+    (title, *lines) = search(services, ["zebra"], budget_tokens=500).text.split("\n")
+    assert (title.split(":")[0] in handles, title.endswith(" (3 copies)"), lines) == (True, True, ["| alpha", "| the zebra runs"])
+
+
+def test_more_queries_than_the_budget_can_answer_are_counted(services: Services) -> None:
+    store(services, "notes", "the zebra runs\n")
+    answer = search(services, [f"zebra {number}" for number in range(500)], budget_tokens=300)
+    assert answer.text.endswith("+493 queries not answered: ask fewer at once, or raise budget_tokens")
+    assert (estimate_tokens(answer.text) <= 300, len(answer.structured["queries"])) == (True, 7)
 
 
 @pytest.mark.parametrize(("scope", "found"), [("project", 2), ("session", 1), ("all", 3)])
@@ -75,7 +89,10 @@ def test_no_query_is_an_error(services: Services) -> None:
 def test_sources_are_listed_newest_first_and_counted_when_they_do_not_fit(services: Services) -> None:
     handles = [store(services, f"source number {number}", f"text {number}\n").handle for number in range(30)]
     answer = sources(services, budget_tokens=200)
-    assert answer.text.startswith(handles[-1]) and f"+{answer.structured['more']} more, narrow with source" in answer.text
+    assert (
+        answer.text.startswith(handles[-1])
+        and f"+{answer.structured['more']} more sources: narrow with source, or raise budget_tokens" in answer.text
+    )
     assert estimate_tokens(answer.text) <= 200
 
 

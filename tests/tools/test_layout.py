@@ -61,6 +61,16 @@ def test_a_failed_item_shows_its_errors_and_its_end_although_a_query_hits_elsewh
     golden("failed_beside_hits", text_of([tests, notes], [Found("line 97", hits_in(notes, 97))], [], 240))
 
 
+def test_a_failed_item_with_a_long_stderr_shows_its_first_its_error_and_its_last_lines(make: Any) -> None:
+    noise = "".join(f"note number {number}\n" for number in range(1, 400))
+    stderr = f"{noise}main.c:7: error: unknown type name\n{noise}compilation ended\n"
+    item = make.item("build", "", stderr, "failed", exit_code=1)
+    stream = replace(item.stderr, errors=((400, "main.c:7: error: unknown type name"),))
+    lines = text_of([replace(item, stderr=stream)], [], [], 300).splitlines()
+    wanted = ("1| note number 1", "400| main.c:7: error: unknown type name", "800| compilation ended")
+    assert (lines[1], [line in lines for line in wanted]) == ("stderr h1", [True, True, True])
+
+
 def test_the_last_words_of_stderr_survive_the_smallest_budget(make: Any) -> None:
     text = text_of([make.item("", BIG, TRACEBACK * 9, "failed", exit_code=1)], [], ["filler"], 60)
     assert text.splitlines()[-1] == "| ValueError: x"
@@ -100,9 +110,10 @@ def test_a_query_without_a_match_brings_the_excerpt_back(make: Any) -> None:
     assert text.splitlines()[1] == "1| line 1 status=ok filler text" and 'No results for "zebra"' in text
 
 
-def test_hits_in_an_output_that_is_shown_whole_are_not_repeated(make: Any) -> None:
+def test_hits_in_an_output_that_is_shown_whole_are_not_repeated_but_told_by_their_place(make: Any) -> None:
     item = make.item("", "line 1 status=ERROR filler text\nnext\n")
-    assert text_of([item], [Found("ERROR", hits_in(item, 1))], [], 2_000).count("status=ERROR") == 1
+    text = text_of([item], [Found("ERROR", hits_in(item, 1))], [], 2_000)
+    assert (text.count("status=ERROR"), text.splitlines()[-1]) == (1, "above: h1:1-2")
 
 
 def test_an_output_below_the_threshold_that_does_not_fit_is_treated_as_a_large_one(make: Any) -> None:

@@ -1,0 +1,35 @@
+"""Passages that say the same are told once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandboxmcp.core.model import Hit
+from sandboxmcp.tools.alike import told_once, without_blank_edges
+from sandboxmcp.tools.items import Others
+
+DIGESTS = {"h1": "same", "h2": "same", "h3": "other"}
+
+
+def hit(handle: str, first: int, text: str, **more: Any) -> Hit:
+    return Hit(handle, handle, first, first + text.count("\n"), text, 1.0, **more)
+
+
+def test_the_same_lines_of_equal_contents_are_copies() -> None:
+    hits, others = told_once([hit("h1", 7, "zebra"), hit("h2", 7, "zebra")], DIGESTS.__getitem__)
+    assert ([one.citation for one in hits], others) == (["h1:7-7"], {("h1", 7): Others(copies=1)})
+
+
+def test_an_equal_text_elsewhere_is_told_by_its_citation() -> None:
+    hits, others = told_once([hit("h1", 7, "zebra"), hit("h3", 7, "zebra"), hit("h1", 9, "zebra")], DIGESTS.__getitem__)
+    assert ([one.citation for one in hits], others) == (["h1:7-7"], {("h1", 7): Others(citations=("h3:7-7", "h1:9-9"))})
+
+
+def test_different_texts_stay_in_their_order() -> None:
+    given = [hit("h1", 1, "b"), hit("h1", 2, "a"), hit("h1", 3, "a", partial=True)]
+    assert told_once(given, DIGESTS.__getitem__) == (given, {})
+
+
+def test_blank_lines_at_the_edges_are_left_out_and_the_citation_moves() -> None:
+    bare = without_blank_edges(hit("h1", 10, "\n  \nzebra\n\nokapi\n"))
+    assert (bare.citation, bare.text) == ("h1:12-14", "zebra\n\nokapi")

@@ -1,0 +1,99 @@
+"""What a query's part of an answer says beside the passages: what was left out and why, what stands above, what was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sandboxmcp.core.model import Hit
+from sandboxmcp.tools.budget import total_cost
+from sandboxmcp.tools.items import Found, Others
+from sandboxmcp.tools.passages import Seen, section
+
+
+def hit(first: int, text: str, score: float = 1.0, handle: str = "h1", **more: Any) -> Hit:
+    return Hit(handle, "notes", first, first + text.count("\n"), text, score, **more)
+
+
+def told(found: Found, room: int = 1_000, seen: Seen | None = None, **more: Any) -> list[str]:
+    return list(section(found, room, seen or Seen(["h1"]), titled=False, **more).lines)
+
+
+ZEBRAS = tuple(hit(number, f"zebra {number}") for number in range(1, 30))
+
+
+def test_what_found_no_room_is_counted_with_what_would_show_it() -> None:
+    part = section(Found("zebra", ZEBRAS), 60, Seen(["h1"]), titled=False)
+    assert part.lines[-1] == f"+{29 - len(part.cited)} more passages: raise budget_tokens" and total_cost(part.lines) <= 60
+    assert (part.more, part.weaker) == (29 - len(part.cited), 0)
+
+
+def test_what_lies_beyond_a_limit_is_counted_with_the_limit() -> None:
+    assert told(Found("zebra", ZEBRAS), limit=2)[-1] == "+27 more passages: raise limit"
+
+
+def test_another_tool_is_named_where_that_shows_the_rest() -> None:
+    assert told(Found("zebra", ZEBRAS), 60, elsewhere="ctx_search")[-1].endswith(" more passages: ctx_search")
+
+
+def test_far_weaker_passages_are_left_out_and_a_limit_brings_them_back() -> None:
+    found = Found("zebra", tuple(hit(number, f"zebra {number}", 9.0 if number < 6 else 0.5) for number in range(1, 9)))
+    assert told(found)[-2:] == ["| zebra 5", "3 weaker passages: set limit"]
+    assert told(found, limit=8)[-2:] == ["h1:8-8", "| zebra 8"]
+
+
+def test_a_few_passages_are_shown_however_weak() -> None:
+    found = Found("zebra", tuple(hit(number, f"zebra {number}", 0.1**number) for number in range(1, 9)))
+    assert [line for line in told(found) if "|" not in line] == [
+        *(f"h1:{n}-{n}" for n in range(1, 6)),
+        "3 weaker passages: set limit",
+    ]
+
+
+def test_comparable_passages_fill_the_budget() -> None:
+    assert len(section(Found("zebra", ZEBRAS), 1_000, Seen(["h1"]), titled=False).cited) == 29
+
+
+def test_what_was_shown_before_is_told_by_its_place() -> None:
+    seen = Seen(["h1"], whole=["h2"])
+    seen.add(hit(1, "zebra"))
+    assert told(Found("zebra", (hit(1, "zebra"), hit(4, "zebra", handle="h2"), hit(8, "a zebra"))), seen=seen) == [
+        "above: h1:1-1 h2:4-4",
+        "h1:8-8",
+        "| a zebra",
+    ]
+
+
+def test_many_places_above_are_counted() -> None:
+    assert told(Found("zebra", ZEBRAS), seen=Seen(whole=["h1"])) == ["above: h1:1-1 h1:2-2 h1:3-3 +26"]
+
+
+def test_copies_and_equal_texts_stand_beside_the_citation() -> None:
+    others = {("h1", 1): Others(2, ("h1:9-9", "h3:2-2", "h4:1-1", "h5:6-6"))}
+    assert told(Found("zebra", (hit(1, "zebra"),), others))[0] == "h1:1-1 (3 copies, same text: h1:9-9 h3:2-2 h4:1-1 +1)"
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "head"),
+    [
+        ("zebras", "They run.", 'h1:3-3 (under "Animals › Zebra")'),
+        ("zebra", "The zebra runs.", "h1:3-3"),
+        ("kiwi", "They run.", "h1:3-3"),
+        ("the zebra", "The horse runs.", 'h1:3-3 (under "Animals › Zebra")'),
+    ],
+)
+def test_a_passage_that_matches_by_its_heading_alone_shows_it(query: str, text: str, head: str) -> None:
+    assert told(Found(query, (hit(3, text, title="Animals › Zebra"),)))[0] == head
+
+
+def test_a_run_of_equal_lines_is_one_line_and_a_number() -> None:
+    assert told(Found("zebra", (hit(1, "zebra\n" * 9 + "end"),))) == ["h1:1-10", "| zebra", "... 8 more lines like it", "| end"]
+    assert len(told(Found("zebra", (hit(1, "zebra\n" * 2 + "zebra"),)))) == 4
+
+
+@pytest.mark.parametrize("room", [0, 5, 12, 20, 40, 80])
+def test_no_room_is_exceeded(room: int) -> None:
+    others = {("h1", 1): Others(2, ("h1:9-9", "h3:2-2"))}
+    part = section(Found("zebra", ZEBRAS, others), room, Seen(["h1"]), titled=True)
+    assert total_cost(part.lines) <= room
