@@ -25,8 +25,16 @@ _WANTED = {
 }
 
 
+_LARGEST = 10**15
+"""Larger numbers are taken as this one: no count, size or time reaches it."""
+
+
 def _milliseconds(value: Any) -> Any:
-    return value / 1000 if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return _bounded(value) / 1000 if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _bounded(value: float) -> float:
+    return max(-_LARGEST, min(value, _LARGEST))
 
 
 def _same(value: Any) -> Any:
@@ -109,6 +117,10 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _value(schema: Schema, value: Any, name: str, where: str) -> Any:
     value = _from_json_text(schema, value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = _bounded(value)
+    if schema["type"] == "string" and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)  # a line number, a cursor, an error code to look for
     if not _fits(schema["type"], value):
         raise UsageError(f"{where}: {name!r} wants {_wanted(schema)}, not {_shown(value)}")
     if "enum" in schema and value not in schema["enum"] and name != "language":
@@ -174,5 +186,8 @@ def _wanted(schema: Schema) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python writes, or lists within lists
+        text = "what cannot be shown"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -12,20 +12,22 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.tokens import estimate_tokens
 
 MINIMUM = 50
+MAXIMUM = 1_000_000
+"""A larger budget is taken as this one."""
 ELLIPSIS = "…"
 _CHARS_PER_TOKEN = 32
 """More characters than one token ever covers, for a first cut of very long lines."""
 
 
 def checked_budget(budget_tokens: int) -> int:
-    """The budget itself.
+    """The budget itself, at most the maximum.
 
     Raises:
         UsageError: it is below 50 tokens, where not even a receipt fits.
     """
     if budget_tokens < MINIMUM:
         raise UsageError(f"budget_tokens is {budget_tokens}, the minimum is {MINIMUM}", "Leave it out for the default of 2,000.")
-    return budget_tokens
+    return min(budget_tokens, MAXIMUM)
 
 
 def cost(line: str) -> int:

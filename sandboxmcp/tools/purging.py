@@ -37,7 +37,7 @@ def purge(
         UsageError: no scope, nothing named for scope=source, dry_run=false without a token, or a token that is not valid (any
             more). StoreError.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     if confirm:
         return _delete(services, confirm, budget_tokens)
     if not dry_run:
@@ -74,10 +74,10 @@ def _preview(doomed: Sequence[Source], token: str, budget_tokens: int) -> Answer
     till = f"confirm={token} within {PREVIEW_S:.0f} s does it"
     head = f"would delete {counted(len(doomed), 'source')}{where} ({kinds}), {size} B; {till}"
     rows = [f"{one.handle} {one_line(one.label, 80)}: {one.bytes} B" for one in doomed[:200]]
-    shown = first_fitting(rows, budget_tokens - cost(head) - cost("+1000000 more"))
+    shown = first_fitting(rows, budget_tokens - cost(head) - cost("+1000000 more sources"))
     left = len(doomed) - len(shown)
     facts: dict[str, Any] = {"sources": len(doomed), "bytes": size, "confirm": token, "expires_s": PREVIEW_S}
-    return answer([head, *shown, *([f"+{left} more"] if left else [])], budget_tokens, facts)
+    return answer([head, *shown, *([f"+{counted(left, 'more source')}"] if left else [])], budget_tokens, facts)
 
 
 def _delete(services: Services, token: str, budget_tokens: int) -> Answer:

@@ -8,7 +8,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import Page, checked_budget, cost, cut, total_cost
+from sandboxmcp.tools.budget import Page, checked_budget, cost, cut
 from sandboxmcp.tools.fence import numbered, one_line
 from sandboxmcp.tools.paging import Cursor, Shown, page_around, page_from, parse_citation, parse_cursor
 from sandboxmcp.tools.receipt import counted
@@ -16,6 +16,7 @@ from sandboxmcp.tools.receipt import counted
 _MATCHES = 2_000
 """Matching lines that are fetched at a time; more are reached by the cursor."""
 _LINE_TOKENS = 200
+_LABEL_SHARE = 0.15
 
 
 def read(
@@ -32,32 +33,39 @@ def read(
 ) -> Answer:
     """Lines of one source, numbered from 1. `handle` may be a citation, which then gives the lines.
 
-    Sources of other projects exist only for `scope="all"`.
+    A `cursor` goes on where a page ended, whatever else is given with it. Sources of other projects exist only for `scope="all"`.
 
     Raises:
         UsageError: the handle, citation, cursor or range is not one that exists. StoreError.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     cited = (0, 0)
     if around:
         named, *span = parse_citation(around)
         handle, cited = handle or named, (span[0], span[1])
     if not handle:
-        raise UsageError("ctx_read wants a `handle` or `around`", "Take it from a receipt, a citation or ctx_sources.")
+        what = f"{one_line(around, 40)!r} names no source" if around else "ctx_read wants a `handle` or `around`"
+        raise UsageError(what, "Take a `handle` from a receipt, a citation or ctx_sources.")
     if ":" in handle:
         handle, first, last = parse_citation(handle)
         from_line, to_line = from_line or first, to_line or last
     source = services.store.get(handle, project=None if scope == "all" else services.project)
-    if around:
+    if around and not cursor:
         return _around(services, source, *cited, budget_tokens)
     start = parse_cursor(cursor) if cursor else Cursor(from_line or 1)
     last = min(to_line or source.lines, source.lines)
     _require(source, start.line, last)
     if grep:
         return _grep(services, source, grep, start.line, last, budget_tokens)
-    room = budget_tokens - cost(_title(source, source.lines, source.lines)) - cost(_next(Cursor(source.lines, 10**9)))
+    room = _room(source, budget_tokens)
     shown = page_from(lambda first, last: services.store.read_lines(source.handle, first, last), start, last, room)
     return _page(source, shown, budget_tokens)
+
+
+def _room(source: Source, budget_tokens: int) -> int:
+    """What is left for the text beside the title and the cursor."""
+    title = _title(source, source.lines, source.lines, budget_tokens)
+    return budget_tokens - cost(title) - cost(_next(Cursor(source.lines, 10**9)))
 
 
 def _require(source: Source, first: int, last: int) -> None:
@@ -69,9 +77,9 @@ def _require(source: Source, first: int, last: int) -> None:
 
 def _around(services: Services, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
     _require(source, first, max(first, last))
-    room = budget_tokens - cost(_title(source, source.lines, source.lines)) - cost(_next(Cursor(source.lines, 10**9)))
     fetch = lambda low, high: services.store.read_lines(source.handle, low, high)  # noqa: E731
-    return _page(source, page_around(fetch, first, min(max(first, last), source.lines), source.lines, room), budget_tokens)
+    last = min(max(first, last), source.lines)
+    return _page(source, page_around(fetch, first, last, source.lines, _room(source, budget_tokens)), budget_tokens)
 
 
 def _page(source: Source, shown: Shown, budget_tokens: int) -> Answer:
@@ -83,11 +91,13 @@ def _page(source: Source, shown: Shown, budget_tokens: int) -> Answer:
         "lines": source.lines,
         "cursor": str(shown.following) if shown.following else None,
     }
-    return answer([_title(source, shown.first, shown.last), *shown.lines, *following], budget_tokens, facts)
+    return answer([_title(source, shown.first, shown.last, budget_tokens), *shown.lines, *following], budget_tokens, facts)
 
 
-def _title(source: Source, first: int, last: int) -> str:
-    return f"{source.handle}:{first}-{last} of {source.lines} {one_line(source.label, 60)}"
+def _title(source: Source, first: int, last: int, budget_tokens: int) -> str:
+    """The label takes a small part of the budget at most: what is read is the text."""
+    label = cut(one_line(source.label, 60), int(_LABEL_SHARE * budget_tokens))
+    return f"{source.handle}:{first}-{last} of {source.lines} {label}".rstrip()
 
 
 def _next(cursor: Cursor) -> str:
@@ -98,7 +108,7 @@ def _grep(services: Services, source: Source, needle: str, first: int, last: int
     matches = services.store.grep(source.handle, needle, first=first, last=last, limit=_MATCHES)
     page = Page(budget_tokens - cost(_next(Cursor(source.lines))) - 1)
     title = f'{source.handle}: lines with "{one_line(needle, 60)}"'
-    page.add_cut(title if matches else f"{title}: none")
+    page.add_cut(title if matches else f"{title}: none", page.room // 2)
     shown = _add_matches(page, matches)
     cursor = Cursor(matches[shown][0]) if shown < len(matches) else None
     if cursor is None and len(matches) == _MATCHES:
@@ -108,10 +118,8 @@ def _grep(services: Services, source: Source, needle: str, first: int, last: int
 
 
 def _add_matches(page: Page, matches: Sequence[tuple[int, str]]) -> int:
+    """How many were added: at least the first, cut to fit."""
     for done, line in enumerate(numbered(matches)):
-        short = cut(line, _LINE_TOKENS if not done else min(_LINE_TOKENS, page.room))
-        if not done and total_cost([short]) > page.room:
-            short = cut(line, page.room)
-        if not short or not page.add(short):
+        if not (page.add(cut(line, _LINE_TOKENS)) or (not done and page.add_cut(line))):
             return done
     return len(matches)

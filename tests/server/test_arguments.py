@@ -37,11 +37,15 @@ ACCEPTED = [
     ("ctx_search", {"queries": ["one"], "sort": "timeline"}, {"queries": ["one"], "sort": "recent"}),
     ("ctx_search", {"queries": ["one"], "scope": "global"}, {"queries": ["one"], "scope": "all"}),
     ("ctx_stats", None, {}),
+    ("ctx_read", {"handle": "h1", "around": 98, "cursor": 121}, {"handle": "h1", "around": "98", "cursor": "121"}),
+    ("ctx_search", {"queries": [404]}, {"queries": ["404"]}),
+    ("ctx_search", {"queries": ["a"], "limit": 10**5000}, {"queries": ["a"], "limit": 10**15}),
+    ("ctx_execute", {"code": "1", "timeout": 10**5000}, {"code": "1", "timeout_s": 10**12}),
 ]
 REFUSED = [
     ("ctx_exec", {}, "unknown tool 'ctx_exec'. Did you mean 'ctx_execute'?"),
     ("ctx_execute", {}, "argument 'code' is missing. It wants a text"),
-    ("ctx_execute", {"code": 1}, "'code' wants a text, not 1"),
+    ("ctx_execute", {"code": [1]}, "'code' wants a text, not [1]"),
     ("ctx_execute", {"code": "1", "intnt": "x"}, "unknown argument 'intnt'. Did you mean 'intent'?"),
     ("ctx_execute", {"code": "1", "timeout_s": 0}, "'timeout_s' wants a number above 0, not 0"),
     ("ctx_execute", {"code": "1", "timeout_s": True}, "'timeout_s' wants a number above 0, not True"),
@@ -53,7 +57,7 @@ REFUSED = [
     ("ctx_batch_execute", {"commands": COMMANDS, "concurrency": 0}, "'concurrency' wants a whole number from 1, not 0"),
     ("ctx_batch_execute", {"commands": COMMANDS, "diff": True}, "unknown argument 'diff'"),
     ("ctx_search", {"queries": ["a"], "sort": "newest"}, "'sort' wants one of relevance, recent, not 'newest'"),
-    ("ctx_search", {"queries": [1]}, "'queries[0]' wants a text, not 1"),
+    ("ctx_search", {"queries": [1.5]}, "'queries[0]' wants a text, not 1.5"),
     ("ctx_search", {"queries": {"a": 1}}, "'queries' wants a list of texts, not {'a': 1}"),
     ("ctx_stats", {"x": 1}, "unknown argument 'x'. It takes no arguments."),
 ]

@@ -42,6 +42,33 @@ def test_around_shows_a_citation_with_its_surroundings(services: Services, handl
     assert answer.structured["from_line"] < 100 < answer.structured["to_line"] and estimate_tokens(answer.text) <= 150
 
 
+def test_every_page_makes_progress_however_small_the_budget_and_long_the_label(services: Services) -> None:
+    text = "\n".join([*(f"zebra {number} 日本語" for number in range(40)), "日" * 300])
+    one = services.store.add(NewSource("標題" * 40, "text", services.project, services.session), text).handle
+    for grep in (None, "zebra"):
+        places, cursor = [], None
+        while True:
+            page = read(services, handle=one, cursor=cursor, grep=grep, budget_tokens=50)
+            assert estimate_tokens(page.text) <= 50 and "\n" in page.text
+            if (cursor := page.structured["cursor"]) is None:
+                break
+            places.append(tuple(map(int, cursor.split("."))))
+        assert places == sorted(set(places)) and len(places) > 3
+
+
+def test_a_cursor_goes_on_although_a_citation_is_given_again(services: Services, handle: str) -> None:
+    first = read(services, around=f"{handle}:100", budget_tokens=400)
+    assert (
+        read(services, around=f"{handle}:100", cursor=first.structured["cursor"], budget_tokens=400).structured["from_line"] == 111
+    )
+
+
+def test_a_line_around_which_to_read_needs_a_handle(services: Services, handle: str) -> None:
+    assert read(services, handle=handle, around="100", budget_tokens=2_000).structured["from_line"] == 90
+    with pytest.raises(UsageError, match="'100' names no source"):
+        read(services, around="100", budget_tokens=100)
+
+
 def test_grep_gives_numbered_lines_and_a_cursor_to_the_next(services: Services, handle: str) -> None:
     first = read(services, handle=handle, grep="zebra", budget_tokens=60)
     rest = read(services, handle=handle, grep="zebra", cursor=first.structured["cursor"], budget_tokens=400)
