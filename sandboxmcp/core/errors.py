@@ -5,6 +5,7 @@
     ├── DeniedError                  3   the policy refused; carries the verdict
     ├── SandboxUnavailable           4   no sandbox, so no kernel; carries cause and remedy
     │   └── KernelError              4   a kernel died or never answered; carries what it wrote to stderr
+    ├── KernelGone                   1   a named kernel ended before a call's turn in it came; nothing of the call ran
     ├── StoreError                   5   the store cannot be opened, read or written
     │   ├── DiskFull                     5   there is no room left for it
     │   └── ReadOnlyStore                5   its folder or its disk may only be read
@@ -60,6 +61,13 @@ class KernelError(SandboxUnavailable):
     def __str__(self) -> str:
         said = super().__str__()
         return f"{said}\nIt wrote: {self.stderr.strip()}" if self.stderr.strip() else said
+
+
+class KernelGone(SandboxmcpError):
+    """The named kernel, with its variables, ended before the turn of a call that wants no other came. Nothing of it ran."""
+
+    def __init__(self, kernel: str) -> None:
+        super().__init__(f"the kernel {kernel} ended while this waited for its turn; nothing of it ran")
 
 
 class StoreError(SandboxmcpError):

@@ -20,7 +20,7 @@ from typing import Any
 
 import anyio
 
-from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.errors import KernelGone, UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.kernels.binding import prelude
 from sandboxmcp.kernels.displayed import Displayed
@@ -83,8 +83,11 @@ class NamedKernels:
         watch: Callable[[LiveKernel], Callable[[], str]],
         on_begin: Callable[[Begun], None] | None = None,
         file: str | None = None,
+        must_run: bool = False,
     ) -> Outcome:
         """Run a script in the kernel of that name, which is started on first use; `file`: path inside of a file to bind.
+
+        `must_run`: in no other than the one that runs now.
 
         `watch` begins to watch the item and returns what ends that and says which limit was breached, if any. `on_begin` is
         called when the script's turn has come.
@@ -92,8 +95,9 @@ class NamedKernels:
         Raises:
             UsageError: the name cannot be one, there are too many kernels, or it runs another language.
             KernelError: the kernel does not start.
+            KernelGone: it must run already and does not, or ended while this call waited.
         """
-        async with self._turn(name, script.language) as kernel:
+        async with self._turn(name, script.language, must_run) as kernel:
             finish = watch(kernel.live)
             if on_begin is not None:
                 on_begin(Begun(kernel.live.capture.stem, partial(kernel.live.item.signal, signal.SIGINT)))
@@ -139,14 +143,19 @@ class NamedKernels:
         await kernel.live.item.killed()
 
     @asynccontextmanager
-    async def _turn(self, name: str, language: str) -> AsyncIterator[_Named]:
-        """The kernel, ours alone for a while. One that ended while we waited for it is started anew."""
+    async def _turn(self, name: str, language: str, must_run: bool) -> AsyncIterator[_Named]:
+        """The kernel, ours alone for a while. One that ended while we waited for it is started anew, with a notice."""
         while True:
+            if must_run and not self.alive(name):
+                raise KernelGone(name)
             kernel = await self._get(name, language)
             async with kernel.turn:
                 if self._kernels.get(name) is kernel:
                     yield kernel
                     return
+            if must_run:
+                raise KernelGone(name)
+            self.notices.append(f"the kernel {name} ended while a call waited for its turn, which then ran in a new one, empty")
 
     async def _get(self, name: str, language: str) -> _Named:
         check_name(name)
@@ -178,6 +187,10 @@ class NamedKernels:
     def alive(self, name: str) -> bool:
         """Whether a kernel of that name runs."""
         return name in self._kernels and not self._kernels[name].live.item.ended.done()
+
+    def busy(self, name: str) -> bool:
+        """Whether a kernel of that name runs something."""
+        return name in self._kernels and self._kernels[name].turn.locked()
 
     async def complete(self, name: str, code: str, cursor: int, timeout_s: float = 2.0) -> dict[str, Any]:
         """A complete_reply's content for the cursor's place in the code; empty while the kernel is busy.

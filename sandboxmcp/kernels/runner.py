@@ -218,18 +218,24 @@ class RunSession:
         raise cancelled
 
     async def run_in(
-        self, name: str, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None
+        self,
+        name: str,
+        script: Script,
+        on_partial: OnPartial | None = None,
+        on_begin: OnBegin | None = None,
+        must_run: bool = False,
     ) -> Outcome:
-        """The same in the kernel of that name, whose variables live on; it is started on first use.
+        """The same in the kernel of that name, whose variables live on; it is started on first use, or `must_run` already.
 
         Raises:
             UsageError: the name or the language cannot be used for a kernel that stays.
             KernelError: the kernel does not start.
+            KernelGone: it must run already and does not, or ended while this script waited for its turn.
         """
         check_stateful(script.language, self._allowed)
         try:
             async with bound(self._launcher, script.file, self._captures) as file:
-                outcome = await self.named.run(name, script, self._watch_named, on_begin, file)
+                outcome = await self.named.run(name, script, self._watch_named, on_begin, file, must_run)
         except CancelledRun as cancelled:
             if on_partial is not None:
                 on_partial(cancelled.outcome)
@@ -239,6 +245,17 @@ class RunSession:
     async def states(self) -> list[KernelState]:
         """What each named kernel is and has."""
         return await self.named.states(self._launcher.process.init_pid or 0)
+
+    async def runtimes(self) -> dict[str, str | NotInstalled]:
+        """For each language that runs as a process: the program that does it here, or what is missing."""
+
+        async def look(name: str) -> str | NotInstalled:
+            try:
+                return (await self._runtimes.find(self._scripts[name])).program
+            except NotInstalled as missing:
+                return missing
+
+        return dict(zip(self._scripts, await asyncio.gather(*map(look, self._scripts)), strict=True))
 
     def _watch_named(self, kernel: LiveKernel) -> Callable[[], str]:
         watched = self._watch(kernel.item, sends=True)

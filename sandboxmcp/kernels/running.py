@@ -16,6 +16,9 @@ from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.launcher import Item
 from sandboxmcp.kernels.live import LiveKernel, Reply
 
+_LONG_BITS = 64
+"""Of a C long: a number of more ends the interpreter with -1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
@@ -109,6 +112,7 @@ def _system_exit_code(value: str) -> int:
     if value in ("", "None"):
         return 0
     try:
-        return int(value) & 0xFF
+        number = int(value)
     except ValueError:
         return 1
+    return number & 0xFF if number.bit_length() < _LONG_BITS else 255

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from sandboxmcp.core.errors import KernelError, SandboxmcpError, UsageError
+from sandboxmcp.core.errors import KernelError, KernelGone, SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import Shared
 from sandboxmcp.kernels.running import Begun
+from sandboxmcp.tools.asking import ASK, Ask, Question, nobody
 from sandboxmcp.tools.interactive import Desk
 from sandboxmcp.tools.sharing import LONGEST_LINE, connected
 
@@ -40,6 +41,9 @@ class Seat(Protocol):
 
     async def alive(self) -> bool:
         """Whether it runs."""
+
+    async def busy(self) -> bool:
+        """Whether it runs something."""
 
     async def restart(self) -> None:
         """Start it (again), empty."""
@@ -72,6 +76,9 @@ class Own:
     async def alive(self) -> bool:
         return await self._desk.alive(self._kernel)
 
+    async def busy(self) -> bool:
+        return await self._desk.busy(self._kernel)
+
     async def restart(self) -> None:
         if await self.alive():
             await self._desk.restart(self._kernel)
@@ -92,6 +99,8 @@ class Joined:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._begins: dict[int, OnBegin] = {}
+        self._asks: dict[int, Ask] = {}
+        self._asking: set[asyncio.Task[None]] = set()
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
@@ -108,17 +117,18 @@ class Joined:
     def title(self) -> str:
         return f"{self._kernel.name}@{self._kernel.pid}"
 
-    async def run(self, code: str, on_begin: OnBegin) -> dict[str, Any]:
+    async def run(self, code: str, on_begin: OnBegin, timeout_s: float | None = None) -> dict[str, Any]:
         number = next(self._numbers)
-        self._begins[number] = on_begin
+        self._begins[number], self._asks[number] = on_begin, ASK.get()
         try:
-            asked = {"kernel": self._kernel.name, "language": self.language, "code": code}
+            asked = {"kernel": self._kernel.name, "language": self.language, "code": code, "asks": True, "timeout_s": timeout_s}
             return dict(await self._ask("run", number=number, **asked))
         except asyncio.CancelledError:
             self._send(id=next(self._numbers), op="cancel", run=number)
             raise
         finally:
             self._begins.pop(number, None)
+            self._asks.pop(number, None)
 
     async def complete(self, code: str, cursor: int) -> dict[str, Any]:
         return dict(await self._question("complete", code=code, cursor=cursor) or {})
@@ -129,6 +139,11 @@ class Joined:
     async def alive(self) -> bool:
         with contextlib.suppress(KernelError):
             return bool(await self._question("alive"))
+        return False
+
+    async def busy(self) -> bool:
+        with contextlib.suppress(KernelError):
+            return bool(await self._question("busy"))
         return False
 
     async def states(self) -> list[dict[str, Any]]:
@@ -162,6 +177,12 @@ class Joined:
     def _send(self, **message: Any) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
+    async def _decide(self, number: int, asked: list[dict[str, str]]) -> None:
+        """The owner's policy has questions about what was sent: they are put to whoever sits here."""
+        ask = self._asks.get(number, nobody)
+        answers = await ask([Question(one["key"], one["text"]) for one in asked])
+        self._send(id=next(self._numbers), op="answers", run=number, answers=dict(answers))
+
     def _lost(self) -> KernelError:
         return KernelError(f"the process {self._kernel.pid} that had the kernel {self._kernel.name!r} has ended", "See :kernels.")
 
@@ -181,12 +202,22 @@ class Joined:
             if (begin := self._begins.get(number)) is not None:
                 begin(Begun(Path(message["begun"]), lambda: self._send(id=next(self._numbers), op="interrupt", run=number)))
             return
+        if "ask" in message:
+            asking = asyncio.create_task(self._decide(number, message["ask"]))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+            return
         waiting = self._waiting.get(number)
         if waiting is None or waiting.done():
             return
         if (error := message.get("error")) is not None:
-            failure = SandboxmcpError(error["what"], error["fix"])
-            failure.exit_code = int(error["exit_code"])
-            waiting.set_exception(failure)
+            waiting.set_exception(KernelGone(self._kernel.name) if error.get("gone") else _failure(error))
         else:
             waiting.set_result(message.get("done"))
+
+
+def _failure(error: dict[str, Any]) -> SandboxmcpError:
+    """An error of the owner's, as it was."""
+    failure = SandboxmcpError(error["what"], error["fix"])
+    failure.exit_code = int(error["exit_code"])
+    return failure

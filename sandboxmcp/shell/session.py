@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from sandboxmcp.core.errors import SandboxmcpError, UsageError
+from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.running import Begun
 from sandboxmcp.kernels.specs import stateful_languages
@@ -53,6 +53,8 @@ class Session:
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._begun: Begun | None = None
         self._presses = 0
+        self._asking = False
+        """Whether a question of the policy's waits for an answer."""
 
     async def start(self, kernel: str | None, language: str | None) -> None:
         """Sit down: at a kernel of that name that another process of this project has, else at one of our own.
@@ -125,7 +127,11 @@ class Session:
         """The policy's questions, to the person; none where nobody answers."""
         if not self.face.answers:
             return {}
-        return {one.key: await self.face.confirm(one_line(one.text.partition("\n\n")[0], 400)) for one in questions}
+        self._asking = True
+        try:
+            return {one.key: await self.face.confirm(one_line(one.text.partition("\n\n")[0], 400)) for one in questions}
+        finally:
+            self._asking = False
 
     async def _do(self, given: Input) -> dict[str, Any]:
         if given.kind == "command":
@@ -149,13 +155,25 @@ class Session:
                 if self.seat is not seat or (self.face.answers and not wanted):
                     return {"code": 1}
             await self._revive(seat)
-        facts = await self._run(lambda begin: seat.run(code, begin))
+        try:
+            facts = await self._run(lambda begin: seat.run(code, begin))
+        except KernelGone:
+            await self._outlived(seat)
+            return {"code": 1}
         if facts.pop("kernel_ended", False):
             why = facts.get("reason", "").partition("; the kernel ")[0]
             ended = f"exit {facts['exit_code']}" if why.startswith("the kernel ") or not why else why
             if await self._gone(seat, ended):
                 await self._revive(seat)
         return facts
+
+    async def _outlived(self, seat: Seat) -> None:
+        """The kernel that an input waited for has ended. The input does not run in its successor: that has no variables."""
+        why = "it ended while this input waited for its turn; the input was not run"
+        if await seat.alive():
+            self.face.complain(f"The kernel {seat.title} was started anew, and its variables are gone: {why}.")
+        elif await self._gone(seat, why):
+            await self._revive(seat)
 
     async def _gone(self, seat: Seat, why: str) -> bool:
         """Tell that a kernel has ended; whether another start is wanted. From one that was joined it goes back to our own."""
@@ -207,7 +225,9 @@ class Session:
 
     async def _say_that_it_waits(self) -> None:
         await asyncio.sleep(_PATIENCE_S)
-        if self._begun is None and isinstance(self.seat, Joined):
+        while self._asking:
+            await asyncio.sleep(_PATIENCE_S)
+        if self._begun is None and self.seat is not None and await self.seat.busy():
             self.face.note("the kernel is busy; waiting for its turn, Ctrl-C gives up")
 
     async def _catch_up(self, output: Output, facts: dict[str, Any], seen: set[StreamName]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.model import Script
+from sandboxmcp.core.model import BYTE_ORDER_MARK, Script
 from sandboxmcp.services import Services
 from sandboxmcp.tools.receipt import row
 from sandboxmcp.tools.running import Job, run_job
@@ -43,18 +43,32 @@ class Desk:
             await session.named.open(kernel, language)
 
     async def run(
-        self, code: str, language: str, kernel: str | None = None, on_begin: Callable[[Begun], None] | None = None
+        self,
+        code: str,
+        language: str,
+        kernel: str | None = None,
+        on_begin: Callable[[Begun], None] | None = None,
+        timeout_s: float | None = None,
     ) -> dict[str, Any]:
-        """Run code in a kernel, or fresh; what became of it as in structured content, and whether the `kernel_ended`.
+        """Run code in a kernel that runs, or fresh; what became of it as in structured content, and whether the `kernel_ended`.
 
         Raises:
-            UsageError: the code cannot be run at all. SandboxUnavailable, BrokenPack, StoreError: nothing could run or be kept.
+            UsageError: the code cannot be run at all. KernelGone: the kernel has ended, perhaps while this waited for its turn.
+            SandboxUnavailable, BrokenPack, StoreError: nothing could run or be kept.
         """
         if "\0" in code:
             raise UsageError("the code holds a NUL byte, which no interpreter accepts", "Take it out or write it as \\0.")
-        script = Script("", language, code, _NO_HURRY_S)
+        script = Script("", language, code.removeprefix(BYTE_ORDER_MARK), min(timeout_s or _NO_HURRY_S, _NO_HURRY_S))
         labels = ("",), (f"execute:{language}",)
-        job = Job((script,), *labels, "execute", uuid.uuid4().hex[:12], kernel=kernel, on_begin=on_begin)
+        job = Job(
+            (script,),
+            *labels,
+            "execute",
+            uuid.uuid4().hex[:12],
+            kernel=kernel,
+            kernel_must_run=kernel is not None,
+            on_begin=on_begin,
+        )
         (item,) = await run_job(self._services, job)
         facts = row(item)
         return {**facts, "kernel_ended": kernel is not None and facts["status"] != "denied" and not await self.alive(kernel)}
@@ -67,6 +81,11 @@ class Desk:
         """Whether the kernel runs."""
         async with (await self._runner()).session() as session:
             return session.named.alive(kernel)
+
+    async def busy(self, kernel: str) -> bool:
+        """Whether the kernel runs something."""
+        async with (await self._runner()).session() as session:
+            return session.named.busy(kernel)
 
     async def restart(self, kernel: str) -> None:
         """End the kernel and start it anew, empty.

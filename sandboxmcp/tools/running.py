@@ -43,6 +43,8 @@ class Job:
     stop_on_error: bool = False
     kernel: str | None = None
     """The named kernel that all of them run in; None: each is fresh."""
+    kernel_must_run: bool = False
+    """In no successor of it: the caller is told when it has ended."""
     on_begin: OnBegin | None = None
     """Called when a script's turn has come."""
     notes: tuple[str, ...] = ()
@@ -59,7 +61,7 @@ async def run_job(
     Cancellation kills what runs, stores what it had printed, and goes on to the caller.
 
     Raises:
-        SandboxUnavailable: there is no sandbox to run in. BrokenPack: no policy, so nothing runs. StoreError.
+        SandboxUnavailable: there is no sandbox to run in. BrokenPack: no policy, so nothing runs. StoreError. KernelGone.
     """
     judged = await anyio.to_thread.run_sync(_judge_all, services, job.scripts)
     verdicts = await settled(judged, job.scripts)
@@ -143,7 +145,7 @@ class _Run:
         if kernel is None:
             running = self.session.run(script, partial.append, on_begin)
         else:
-            running = self.session.run_in(kernel, script, partial.append, on_begin)
+            running = self.session.run_in(kernel, script, partial.append, on_begin, self.job.kernel_must_run)
         task = asyncio.create_task(running)
         try:
             return await asyncio.shield(task)

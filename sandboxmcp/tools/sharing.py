@@ -3,10 +3,13 @@
 A socket in the private folder of the registry. One JSON document a line; the requests of one connection overlap:
 
     → {"id": n, "op": "run", "kernel": …, "language": …, "code": …}      ← {"id": n, "begun": stem}, later {"id": n, "done": facts}
+                                      with "asks": true, before it begins: ← {"id": n, "ask": [{"key", "text"}]}
+    → {"id": n, "op": "answers", "run": n, "answers": {key: bool}}         ← {"id": n, "done": null}
     → {"id": n, "op": "interrupt" | "cancel", "run": n}                    ← {"id": n, "done": null}
-    → {"id": n, "op": "complete" | "inspect" | "states" | "alive", …}      ← {"id": n, "done": …}
+    → {"id": n, "op": "complete" | "inspect" | "states" | "alive" | "busy", …}      ← {"id": n, "done": …}
+    → {"id": n, "op": "job", "job": …, "action": "result" | "cancel", "budget_tokens": …}     ← {"id": n, "done": answer}
     → {"id": n, "op": "act", "kernel": …, "action": "interrupt" | "restart" | "stop"}   ← {"id": n, "done": null}
-                                                                           ← {"id": n, "error": {"what", "fix", "exit_code"}}
+                                                                 ← {"id": n, "error": {"what", "fix", "exit_code", "gone"}}
 
 What is run here is judged, captured and stored as the owner's own calls are, and waits for its turn among them: an output never
 ends in another call's capture, a time limit never interrupts another's script. A connection that closes cancels what it runs.
@@ -21,14 +24,16 @@ import json
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandboxmcp.core.errors import SandboxmcpError, UsageError
+from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import prepare
 from sandboxmcp.services import Services
+from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.interactive import Desk
 
 if TYPE_CHECKING:
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 64 << 20
 """Bytes of one request or answer."""
+_ANSWER_S = 20.0
+"""What a process behind a door may take to answer."""
 
 
 @asynccontextmanager
@@ -50,7 +57,7 @@ async def shared(services: Services) -> AsyncIterator[None]:
     clients: set[asyncio.Task[None]] = set()
 
     def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(_Client(Desk(services), reader, writer).serve())
+        task = asyncio.create_task(_Client(services, reader, writer).serve())
         clients.add(task)
         task.add_done_callback(clients.discard)
 
@@ -92,6 +99,25 @@ def connected(door: Path) -> socket.socket:
     return client
 
 
+def ask_owner(door: Path, pid: int, request: dict[str, Any]) -> Any:
+    """What the process behind a door answers to one request. Blocking.
+
+    Raises:
+        UsageError: it does not answer, or the request cannot be met.
+    """
+    try:
+        with connected(door) as client, client.makefile("rwb") as stream:
+            client.settimeout(_ANSWER_S)
+            stream.write(json.dumps({"id": 1, **request}).encode() + b"\n")
+            stream.flush()
+            told = json.loads(stream.readline())
+    except (OSError, ValueError):
+        raise UsageError(f"the server {pid} does not answer", "It may be ending; try again.") from None
+    if "error" in told:
+        raise UsageError(told["error"]["what"], told["error"]["fix"])
+    return told["done"]
+
+
 @contextlib.contextmanager
 def _short(door: Path) -> Any:
     folder = os.open(door.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -104,12 +130,15 @@ def _short(door: Path) -> Any:
 class _Client:
     """One connection."""
 
-    def __init__(self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._desk = desk
+    def __init__(self, services: Services, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._services = services
+        self._desk = Desk(services)
         self._reader = reader
         self._writer = writer
         self._tasks: dict[Any, asyncio.Task[None]] = {}
         self._begun: dict[Any, Begun] = {}
+        self._asked: dict[Any, asyncio.Future[Mapping[str, bool]]] = {}
+        """The policy's questions that wait for the other side's answers, by the run that they are about."""
 
     async def serve(self) -> None:
         """Answer until the other side closes."""
@@ -128,7 +157,8 @@ class _Client:
         try:
             done = await self._operation(request.get("op"))(request)
         except SandboxmcpError as error:
-            self._tell(id=number, error={"what": error.what, "fix": error.fix, "exit_code": error.exit_code})
+            facts = {"what": error.what, "fix": error.fix, "exit_code": error.exit_code, "gone": isinstance(error, KernelGone)}
+            self._tell(id=number, error=facts)
         except (KeyError, TypeError) as error:
             self._tell(id=number, error={"what": f"the request cannot be understood: {error}", "fix": "", "exit_code": 2})
         except asyncio.CancelledError:
@@ -145,7 +175,10 @@ class _Client:
             "run": self._run,
             "interrupt": self._interrupt,
             "cancel": self._cancel,
+            "answers": self._answers,
+            "job": self._job,
             "alive": lambda asked: self._desk.alive(asked["kernel"]),
+            "busy": lambda asked: self._desk.busy(asked["kernel"]),
             "states": lambda asked: self._desk.states(),
             "act": lambda asked: self._desk.act(asked["kernel"], asked["action"]),
             "complete": lambda asked: self._desk.complete(asked["kernel"], asked["code"], asked["cursor"]),
@@ -156,14 +189,36 @@ class _Client:
         return known[name]
 
     async def _run(self, asked: dict[str, Any]) -> dict[str, Any]:
-        if not await self._desk.alive(asked["kernel"]):
-            raise UsageError(f"the kernel {asked['kernel']!r} has ended", "See :kernels for those that run.")
+        if asked.get("asks"):
+            ASK.set(partial(self._ask, asked["id"]))
 
         def begun(begun: Begun) -> None:
             self._begun[asked["id"]] = begun
             self._tell(id=asked["id"], begun=str(begun.stem))
 
-        return await self._desk.run(asked["code"], asked["language"], asked["kernel"], begun)
+        timeout_s = asked.get("timeout_s")
+        return await self._desk.run(asked["code"], asked["language"], asked["kernel"], begun, timeout_s)
+
+    async def _ask(self, run: Any, questions: Sequence[Question]) -> Mapping[str, bool]:
+        """Whoever is at the other side decides: it is the same user."""
+        self._asked[run] = asyncio.get_running_loop().create_future()
+        self._tell(id=run, ask=[{"key": one.key, "text": one.text} for one in questions])
+        try:
+            return await self._asked[run]
+        finally:
+            del self._asked[run]
+
+    async def _answers(self, asked: dict[str, Any]) -> None:
+        waiting = self._asked.get(asked["run"])
+        if waiting is not None and not waiting.done():
+            waiting.set_result({str(key): allowed is True for key, allowed in asked["answers"].items()})
+
+    async def _job(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from sandboxmcp.tools.jobs import jobs
+
+        action, budget = asked["action"], int(asked["budget_tokens"])
+        reply = await jobs(self._services, action=action, job=asked["job"], budget_tokens=budget)
+        return {"text": reply.text, "facts": dict(reply.structured), "is_error": reply.is_error}
 
     async def _interrupt(self, asked: dict[str, Any]) -> None:
         if (begun := self._begun.get(asked["run"])) is not None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.errors import KernelGone, UsageError
 from sandboxmcp.core.model import Outcome, Script
 
 
@@ -118,6 +118,26 @@ async def appears(thing) -> None:
     async with asyncio.timeout(20):
         while not (thing.exists() if hasattr(thing, "exists") else thing):
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("must_run", [True, False])
+def test_a_call_that_waits_for_a_kernel_that_ends_is_told_so_or_gets_a_notice(named, must_run):
+    flag = named.inside.workspace / f"waited-{must_run}"
+    code = f"import os, pathlib, time\npathlib.Path({str(flag)!r}).touch()\ntime.sleep(0.5)\nos._exit(3)"
+
+    async def both() -> str:
+        first = asyncio.ensure_future(named.run_here("w", code))
+        await appears(flag)
+        second = asyncio.ensure_future(named.run_here("w", "print('it ran')", must_run=must_run))
+        await first
+        return (await second)[1]
+
+    if must_run:
+        with pytest.raises(KernelGone, match="the kernel w ended while this waited for its turn; nothing of it ran"):
+            named.inside.wait(both())
+    else:
+        assert named.inside.wait(both()) == "it ran\n"
+        assert "the kernel w ended while a call waited for its turn" in named.inside.runner.take_notices()[-1]
 
 
 def test_states_are_told(named):

@@ -10,6 +10,20 @@ from typing import Any
 
 import pytest
 
+ASKS = """[pack]
+name = "asks"
+[[rule]]
+id = "colours"
+language = "python"
+import = "colorsys"
+verdict = "ask"
+because = "It has colours."
+instead = "Leave them."
+[[rule.example]]
+code = "import colorsys"
+verdict = "ask"
+"""
+
 
 @pytest.fixture
 def agent(talk: Callable[..., Any]) -> Any:
@@ -63,6 +77,55 @@ def test_who_waits_for_the_other_s_script_gives_up_without_disturbing_it(
     shell.see("cancelled")
     (place.project / "gate").write_text("")
     assert agent.read() == "undisturbed"
+
+
+ENDING = "print('busy', flush=True); import os; _ = open('gate').read(); os._exit(7)"
+
+
+def test_an_input_that_waited_for_a_joined_kernel_that_ends_is_not_run(
+    agent: Any, terminal: Callable[..., Any], place: Any
+) -> None:
+    os.mkfifo(place.project / "gate")
+    assert agent.ask(ENDING) == "busy"
+    shell = terminal("--kernel", "work")
+    shell.ready(f"work@{agent.process.pid}")
+    shell.enter("print('it', 'ran')")
+    shell.see("waiting for its turn")
+    (place.project / "gate").write_text("")
+    assert "it ran" not in shell.see("is gone, and its variables", "the input was not run", "back at work")
+
+
+def test_an_input_that_waited_for_one_s_own_kernel_that_ends_is_not_run_and_a_restart_is_offered(
+    terminal: Callable[..., Any], talk: Callable[..., Any], place: Any
+) -> None:
+    os.mkfifo(place.project / "gate")
+    shell = terminal("--kernel", "mine")
+    shell.ready("mine")
+    agent = talk("--kernel", "mine")
+    assert agent.ask(ENDING) == "busy"
+    shell.enter("print('it', 'ran')")
+    shell.see("waiting for its turn")
+    (place.project / "gate").write_text("")
+    assert "it ran" not in shell.see("the input was not run", "Start it again? [Y/n]")
+    shell.type("y", "Enter")
+    shell.see("mine runs again, empty")
+
+
+@pytest.mark.parametrize(("answer", "seen"), [("y", "\nallowed\n"), ("n", "denied: The user was asked and said no.")])
+def test_the_policy_s_questions_in_a_joined_kernel_are_put_to_who_sits_at_the_terminal(
+    terminal: Callable[..., Any], talk: Callable[..., Any], place: Any, answer: str, seen: str
+) -> None:
+    (place.project / "asks.toml").write_text(ASKS)
+    place.environment["SANDBOXMCP_POLICY_PACKS"] = f"default,{place.project}/asks.toml"
+    agent = talk("--kernel", "work")
+    assert agent.ask("print(1)") == "1"
+    shell = terminal("--kernel", "work")
+    shell.ready(f"work@{agent.process.pid}")
+    shell.enter("import colorsys; print('allowed')")
+    screen = shell.see("May this python code run? It has colours.", "[Y/n]")
+    assert "waiting for its turn" not in screen
+    shell.type(answer, "Enter")
+    shell.see(seen)
 
 
 def test_a_joined_output_is_the_person_s_and_none_of_the_other_s(agent: Any, talk: Callable[..., Any]) -> None:
