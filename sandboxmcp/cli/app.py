@@ -10,8 +10,9 @@ from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from sandboxmcp.cli import admin, help, kernels, knowledge, policy, run, serve, shell, workspace
+from sandboxmcp.cli import admin, completion, help, jobs, kernels, knowledge, policy, run, serve, shell, workspace
 from sandboxmcp.cli.wording import for_terminal
 from sandboxmcp.core.errors import SandboxmcpError
 
@@ -20,14 +21,24 @@ _HELP = """Run code for AI agents in a sandbox without network; store, index and
 Exit codes: 0 ok, 1 the script failed, 2 usage, 3 denied by policy, 4 no sandbox, 5 store, 6 a policy pack is broken.
 """
 
+_ORDER = (
+    "run shell search read sources index fetch purge kernels jobs workspace policy serve doctor stats completion version help"
+).split()
 _USAGE = 2
 _INTERRUPTED = 130
 
 
+class _Ordered(TyperGroup):
+    """Commands in the order in which people need them, groups among them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands, key=_ORDER.index)
+
+
 def _application() -> typer.Typer:
-    group = typer.Typer(name="sandboxmcp", help=_HELP, add_completion=False, pretty_exceptions_enable=False)
+    group = typer.Typer(name="sandboxmcp", cls=_Ordered, help=_HELP, add_completion=False, pretty_exceptions_enable=False)
     group.callback(invoke_without_command=True)(_alone)
-    for module in (serve, run, shell, knowledge, kernels, workspace, admin, policy, help):
+    for module in (run, shell, knowledge, kernels, jobs, workspace, policy, serve, admin, completion, help):
         module.add_to(group)
     return group
 
@@ -47,8 +58,9 @@ def _alone(
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code."""
     as_json = "--json" in arguments
+    completion.prepare()
     try:
-        code: Any = _application()(list(arguments), standalone_mode=False)
+        code: Any = _application()(list(arguments), prog_name=completion.PROGRAM, standalone_mode=False)
     except SandboxmcpError as error:
         return _told(for_terminal(str(error)), error.exit_code, as_json)
     except (typer.Abort, KeyboardInterrupt):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial, wraps
 from typing import Any
 
 import typer
@@ -82,14 +82,29 @@ def show(reply: Answer, as_json: bool, *, ok: bool | None = None, labelled: bool
         print(text)
 
 
-def use(settings: Settings, tool: str, function: Callable[..., Answer], **arguments: Any) -> Answer:
-    """Run one blocking tool on parts of its own, which are closed again. The call is counted under the tool's name."""
+def use(settings: Settings, tool: str, function: Callable[..., Any], **arguments: Any) -> Answer:
+    """Run one tool, blocking or not, on parts of its own, which are closed again. The call is counted under the tool's name."""
     import anyio
 
     services = Services(settings)
+    if inspect.iscoroutinefunction(function):
+        return anyio.run(partial(_used, services, tool, function, arguments))
     try:
-        reply = function(services, **arguments)
+        reply: Answer = function(services, **arguments)
         count_call(services, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
         return reply
     finally:
         anyio.run(services.close)
+
+
+async def _used(services: Services, tool: str, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any]) -> Answer:
+    """The same in an event loop, which kernels need from their start to their end."""
+    import anyio
+
+    try:
+        reply = await function(services, **arguments)
+        count_call(services, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
+        return reply
+    finally:
+        with anyio.CancelScope(shield=True):
+            await services.close()

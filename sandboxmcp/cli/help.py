@@ -20,7 +20,10 @@ def add_to(group: typer.Typer) -> None:
         as_json: bool,
         about: Annotated[list[str] | None, typer.Argument(help="A command, or: settings.", show_default=False)] = None,
     ) -> int:
-        """Explain a command, or list the settings: flag, variable, what is in force, what it is."""
+        """Explain a command, or with `settings` list all settings.
+
+        Each with its flag, its variable, what is in force and what it is.
+        """
         if about != ["settings"]:
             from sandboxmcp.cli.app import run_command_line
 

@@ -8,18 +8,18 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sandboxmcp.cli.commands import command
+from sandboxmcp.cli.joining import kernel_called
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.registry import Shared
 
-_ANSWER_S = 20.0
 _SAID = {
     "interrupt": ("Interrupt what a kernel runs; its variables are kept.", "interrupted"),
     "restart": ("End a kernel and start it anew, empty.", "started anew, empty"),
@@ -66,8 +66,10 @@ def _acting(action: str) -> Callable[..., int]:
     """The command for one action. It is the owner that carries it out: a signal of ours could meet another process."""
 
     def act(settings: Settings, as_json: bool, name: _Name) -> int:
+        from sandboxmcp.tools.sharing import ask_owner
+
         kernel = _found(settings, name)
-        _ask(kernel, {"id": 1, "op": "act", "kernel": kernel.name, "action": action})
+        ask_owner(kernel.door, kernel.pid, {"op": "act", "kernel": kernel.name, "action": action})
         done = {"ok": True, "kernel": kernel.name, "server": kernel.pid, "action": action}
         print(json.dumps(done) if as_json else f"{kernel.name}: {_SAID[action][1]}")
         return 0
@@ -79,27 +81,11 @@ def _acting(action: str) -> Callable[..., int]:
 def _found(settings: Settings, name: str) -> Shared:
     from sandboxmcp.kernels.registry import shared_kernels
 
-    known = shared_kernels(settings.data_dir)
-    fitting = [one for one in known if name in (one.name, f"{one.pid}:{one.name}")]
-    if len(fitting) != 1:
-        names = ", ".join(f"{one.pid}:{one.name}" for one in known) or "none"
-        raise UsageError(f"{'several kernels are' if fitting else 'no kernel is'} called {name[:80]!r}", f"Running: {names}.")
-    return fitting[0]
-
-
-def _ask(kernel: Shared, request: dict[str, Any]) -> None:
-    from sandboxmcp.tools.sharing import connected
-
-    try:
-        with connected(kernel.door) as client, client.makefile("rwb") as stream:
-            client.settimeout(_ANSWER_S)
-            stream.write(json.dumps(request).encode() + b"\n")
-            stream.flush()
-            answer = json.loads(stream.readline())
-    except (OSError, ValueError):
-        raise UsageError(f"the server {kernel.pid} of the kernel {kernel.name} does not answer", "It may be ending.") from None
-    if "error" in answer:
-        raise UsageError(answer["error"]["what"], answer["error"]["fix"])
+    kernel = kernel_called(settings, name)
+    if kernel is None:
+        names = ", ".join(f"{one.pid}:{one.name}" for one in shared_kernels(settings.data_dir)) or "none"
+        raise UsageError(f"no kernel is called {name[:80]!r}", f"Running: {names}.")
+    return kernel
 
 
 def _installed(prefix: str | None) -> dict[str, str]:

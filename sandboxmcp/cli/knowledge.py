@@ -30,7 +30,7 @@ def add_to(group: typer.Typer) -> None:
         scope: Annotated[str, typer.Option(help="project or all.")] = "project",
         budget: _Budget = None,
     ) -> int:
-        """Search everything stored and cite the passages as handle:first-last."""
+        """Search what is stored; passages are cited handle:first-last."""
         given = {"queries": queries, "source": source, "kind": kind, "limit": limit, "sort": sort, "scope": scope}
         return _tell("ctx_search", "knowledge", "search", settings, as_json, given, budget)
 
@@ -45,7 +45,7 @@ def add_to(group: typer.Typer) -> None:
         max_files: Annotated[int, typer.Option(help="At most this many files.")] = 2_000,
         budget: _Budget = None,
     ) -> int:
-        """Store texts for search; folders are read as git would see them."""
+        """Store texts for search; folders as git would see them."""
         what = {"content": sys.stdin.buffer.read().decode("utf-8", "replace")} if path == "-" else {"path": path}
         given = {**what, "source": source, "include": include, "exclude": exclude, "max_files": max_files}
         return _tell("ctx_index", "indexing", "index", settings, as_json, given, budget)
@@ -78,7 +78,7 @@ def add_to(group: typer.Typer) -> None:
         forget: Annotated[str | None, typer.Option(help="Forget this handle.", show_default=False)] = None,
         budget: _Budget = None,
     ) -> int:
-        """List what is stored in this project, newest first, or forget one source."""
+        """List this project's sources, newest first; or forget one."""
         given = {"action": "forget" if forget else "list", "source": None if forget else source, "handle": forget}
         return _tell("ctx_sources", "knowledge", "sources", settings, as_json, given, budget)
 
@@ -92,7 +92,7 @@ def add_to(group: typer.Typer) -> None:
         force: Annotated[bool, typer.Option("--force", help="Fetch again what is still young.")] = False,
         budget: _Budget = None,
     ) -> int:
-        """Fetch pages, as far as the policy lets curl fetch, and store their text for search."""
+        """Fetch pages and store their text, where the policy allows."""
         given = {"requests": [{"url": url} for url in urls], "source": source, "intent": intent, "force": force}
         return _tell("ctx_fetch_and_index", "fetching", "fetch_blocking", settings, as_json, given, budget)
 
@@ -105,7 +105,10 @@ def add_to(group: typer.Typer) -> None:
         confirm: Annotated[str | None, typer.Option(help="The token of a preview, to delete.", show_default=False)] = None,
         budget: _Budget = None,
     ) -> int:
-        """Delete what is stored: shows first what would go, and gives the token that does it."""
+        """Delete what is stored, after a preview.
+
+        The first call shows what would go and gives the token that does it.
+        """
         given = {"scope": scope, "source": source, "confirm": confirm}
         return _tell("ctx_purge", "purging", "purge", settings, as_json, given, budget)
 

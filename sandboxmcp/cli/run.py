@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated, Any
+import sys
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
-from sandboxmcp.cli.commands import command, show
+from sandboxmcp.cli.commands import command, show, use
+from sandboxmcp.cli.joining import ask_at_terminal, kernel_called, run_in_joined
 from sandboxmcp.cli.scripts import language_of, script_text
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer
-from sandboxmcp.tools.counting import count_call
+from sandboxmcp.tools.budget import checked_budget
 
 _EXIT_CODES = {"ok": 0, "denied": 3}
 
@@ -30,35 +32,59 @@ def add_to(group: typer.Typer) -> None:
         lang: Annotated[
             str | None, typer.Option(help="Language; default: by the file's ending or first line, else python.")
         ] = None,
+        kernel: Annotated[
+            str | None,
+            typer.Option(help="Named kernel of a running server of this project; else one that ends with this command."),
+        ] = None,
         query: Annotated[
             list[str] | None, typer.Option("-q", "--query", help="What to look for in the output; repeatable.")
         ] = None,
         timeout: Annotated[float | None, typer.Option(help="Seconds until it is stopped; default 120.")] = None,
         budget: Annotated[int | None, typer.Option(help="Tokens of the answer; default 2,000.")] = None,
     ) -> int:
-        """Run a script in the sandbox and show what an agent would see of its output."""
+        """Run a script in the sandbox; show what an agent would see."""
         if (file is None) == (code is None):
             raise UsageError("run wants either a FILE (- for standard input) or -c CODE")
         text = code if code is not None else script_text(file or "")
-        language = lang or language_of(file or "", text, "python")
-        reply = _run(Services(settings), text, language=language, queries=query or [], timeout_s=timeout, budget_tokens=budget)
+        if file != "-":
+            ask_at_terminal(as_json=as_json)
+        given = _Given(text, lang or language_of(file or "", text, ""), kernel, tuple(query or ()), timeout, budget)
+        reply = use(settings, "ctx_execute", _run, given=given)
         exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
         show(reply, as_json, ok=exit_code == 0, labelled=len(query or []) > 1)
         return exit_code
 
 
-def _run(services: Services, code: str, **arguments: Any) -> Answer:
-    import anyio
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the command line says of one run."""
 
+    code: str
+    language: str
+    """Empty when nothing tells."""
+    kernel: str | None
+    queries: tuple[str, ...]
+    timeout_s: float | None
+    budget: int | None
+
+
+async def _run(services: Services, given: _Given) -> Answer:
     from sandboxmcp.tools.execution import execute
 
-    async def run_and_close() -> Answer:
-        try:
-            reply = await execute(services, code, **arguments)
-            count_call(services, "ctx_execute", captured=reply.captured_bytes, returned=len(reply.text.encode()))
-            return reply
-        finally:
-            with anyio.CancelScope(shield=True):
-                await services.close()
-
-    return anyio.run(partial(run_and_close))
+    kernel = kernel_called(services.settings, given.kernel, here=True) if given.kernel is not None else None
+    if kernel is None:
+        if given.kernel is not None:
+            print(f"note: no running server has a kernel {given.kernel[:64]!r} here: it ends with this command", file=sys.stderr)
+        return await execute(
+            services,
+            given.code,
+            language=given.language or "python",
+            kernel=given.kernel,
+            queries=given.queries,
+            timeout_s=given.timeout_s,
+            budget_tokens=given.budget,
+        )
+    if given.language not in ("", kernel.language):
+        raise UsageError(f"the kernel {kernel.name!r} runs {kernel.language}, not {given.language}", "Name another with --kernel.")
+    budget = checked_budget(services.settings["budget_tokens"] if given.budget is None else given.budget)
+    return await run_in_joined(services, kernel, given.code, given.queries, given.timeout_s, budget)

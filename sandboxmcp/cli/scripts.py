@@ -10,7 +10,8 @@ from sandboxmcp.core.errors import UsageError
 
 _SUFFIXES = {
     ".py": "python", ".sh": "shell", ".bash": "shell", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
-    ".ts": "typescript", ".rb": "ruby", ".go": "go", ".rs": "rust", ".php": "php", ".pl": "perl", ".r": "r", ".R": "r",
+    ".ts": "typescript", ".mts": "typescript", ".cts": "typescript",
+    ".rb": "ruby", ".go": "go", ".rs": "rust", ".php": "php", ".pl": "perl", ".r": "r", ".R": "r",
     ".ex": "elixir", ".exs": "elixir", ".cs": "csharp", ".ps1": "powershell",
 }  # fmt: skip
 
@@ -34,7 +35,7 @@ def script_text(file: str) -> str:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not UTF-8 text") from None
 

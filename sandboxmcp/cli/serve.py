@@ -23,7 +23,7 @@ def add_to(group: typer.Typer) -> None:
         as_json: bool,
         surface: Annotated[str, typer.Option(help=f"How the tools are listed: {', '.join(_SURFACES)}.")] = "direct",
     ) -> int:
-        """Serve the tools to one MCP client over standard input and output."""
+        """Serve the tools to one MCP client on the standard streams."""
         if surface not in _SURFACES:
             raise UsageError(f"unknown surface {surface!r}", f"Known: {', '.join(_SURFACES)}.")
         from sandboxmcp.server.stdio import serve_stdio

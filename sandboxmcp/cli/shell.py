@@ -23,8 +23,9 @@ def add_to(group: typer.Typer) -> None:
         ] = None,
         lang: Annotated[str | None, typer.Option(help="Language to start in; default: python.", show_default=False)] = None,
     ) -> int:
-        """Work in a sandboxed kernel: variables live on, long outputs are captured. :help inside lists its commands.
+        """Work in a sandboxed kernel, at a terminal or through a pipe.
 
+        Variables live on, long outputs are captured; :help inside lists its commands.
         Through a pipe it shows no prompt and no colour; its exit code is that of the last input, or with --json each input
         gives one document. Python statements are inputs of their own; a line that begins with : or ! is one.
         """

@@ -11,6 +11,7 @@ import typer
 from sandboxmcp.cli.commands import command
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.core.text import neutral
+from sandboxmcp.tools.receipt import counted
 
 _MARKS = {"added": "A", "changed": "M", "deleted": "D", "folder": "A"}
 
@@ -61,7 +62,7 @@ def add_to(group: typer.Typer) -> None:
         layer = overlay.layer_of(settings.data_dir, project)
         number = len(list(overlay.changes(layer, project)))
         overlay.discard(layer)
-        _tell(as_json, [f"{number} changes discarded"], discarded=number)
+        _tell(as_json, [f"{counted(number, 'change')} discarded"], discarded=number)
         return 0
 
 

@@ -50,6 +50,8 @@ class Check:
     """What was found: a version, a path, or what went wrong in one line."""
     fix: str = ""
     """What to do when it is not ok."""
+    optional: bool = False
+    """Whether all is well without it."""
 
 
 def probe_sandbox(settings: Settings) -> tuple[Check, ...]:

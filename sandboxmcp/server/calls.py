@@ -51,6 +51,12 @@ async def _kernels(services: Services, arguments: dict[str, Any], progress: Prog
     return await kernels(services, **_budgeted(services, arguments))
 
 
+async def _doctor(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+    from sandboxmcp.tools.admin import doctor
+
+    return await doctor(services)
+
+
 def _budgeted(services: Services, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"budget_tokens": services.settings["budget_tokens"]} | arguments
 
@@ -83,5 +89,5 @@ CALLS: Mapping[str, Call] = {
     "ctx_sources": _on_thread("knowledge", "sources"),
     "ctx_purge": _on_thread("purging", "purge"),
     "ctx_stats": _on_thread("admin", "stats", budgeted=False),
-    "ctx_doctor": _on_thread("admin", "doctor", budgeted=False),
+    "ctx_doctor": _doctor,
 }

@@ -1,12 +1,13 @@
-"""The administration toolset: `ctx_stats` and `ctx_doctor`. Blocking."""
+"""The administration toolset: `ctx_stats` and `ctx_doctor`."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.sandbox.probe import Check, probe_sandbox
@@ -15,11 +16,9 @@ from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.receipt import counted
 
-_RUNTIMES = {"python": sys.executable, "shell": "bash"}
-
 
 def stats(services: Services) -> Answer:
-    """Calls, bytes captured and bytes returned per tool: what was captured and not returned was kept out of the context."""
+    """Calls, bytes captured and returned per tool: what was captured and not returned was kept out of the context. Blocking."""
     rows = services.store.usage()
     lines = [
         f"{row.tool}: {counted(row.calls, 'call')}, {row.bytes_captured} B captured, {row.bytes_returned} B returned"
@@ -34,19 +33,22 @@ def stats(services: Services) -> Answer:
     return answer(lines, services.settings["budget_tokens"], {"tools": facts, "kept_out_bytes": kept_out})
 
 
-def doctor(services: Services) -> Answer:
-    """Every check with its result, and for each failure the exact fix. An error result when one fails."""
-    checks = [*probe_sandbox(services.settings), *_runtimes(), _sqlite(), _tried("store", lambda: str(_open_store(services)))]
-    checks.append(_tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules"))
+async def doctor(services: Services) -> Answer:
+    """Every check with its result, and for each failure the exact fix. An error result when one fails that is needed."""
+    checks = await anyio.to_thread.run_sync(_checks, services)
+    if all(check.ok for check in checks):
+        checks += await _runtimes(services)
     lines = [line for check in checks for line in _told(check)]
-    facts = [{"name": check.name, "ok": check.ok, "detail": check.detail, "fix": check.fix} for check in checks]
-    healthy = all(check.ok for check in checks)
-    lines.append("all well" if healthy else "not well: see the fixes above")
+    facts = [asdict(check) for check in checks]
+    healthy = all(check.ok or check.optional for check in checks)
+    missing = [check.name.removeprefix("runtime ") for check in checks if check.optional and not check.ok]
+    well = f"all well; without {', '.join(missing)}" if missing else "all well"
+    lines.append(well if healthy else "not well: see the fixes above")
     return answer(lines, services.settings["budget_tokens"], {"ok": healthy, "checks": facts}, is_error=not healthy)
 
 
 def repair(services: Services) -> Answer:
-    """The store's index built anew from its captures; says what was lost.
+    """The store's index built anew from its captures; says what was lost. Blocking.
 
     Raises:
         StoreError: the database itself is damaged.
@@ -60,16 +62,31 @@ def repair(services: Services) -> Answer:
 
 
 def _told(check: Check) -> Sequence[str]:
-    line = f"{'ok' if check.ok else 'FAILED'} {check.name}: {one_line(check.detail, 300)}"
+    line = f"{'ok' if check.ok else 'no' if check.optional else 'FAILED'} {check.name}: {one_line(check.detail, 300)}"
     return [line] if check.ok or not check.fix else [line, f"  fix: {one_line(check.fix, 600)}"]
 
 
-def _runtimes() -> list[Check]:
-    return [
-        Check(f"runtime {language}", found is not None, found or "not found", "" if found else f"Install {program}.")
-        for language, program in _RUNTIMES.items()
-        for found in [shutil.which(program, path=f"{os.environ.get('PATH', '')}{os.pathsep}{os.defpath}")]
-    ]
+def _checks(services: Services) -> list[Check]:
+    """What everything else needs."""
+    store = _tried("store", lambda: str(_open_store(services)))
+    policy = _tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules")
+    return [*probe_sandbox(services.settings), _sqlite(), store, policy]
+
+
+async def _runtimes(services: Services) -> list[Check]:
+    """A check for each language, tried inside the sandbox. Python is what runs this; the others are needed by who uses them."""
+    runner = await anyio.to_thread.run_sync(lambda: services.runner)
+    try:
+        async with runner.session() as session:
+            found = await session.runtimes()
+    except SandboxmcpError as error:
+        return [Check("runtimes", False, error.what, error.fix)]
+    python = Check("runtime python", True, sys.executable)
+    return [python, *(_runtime(f"runtime {language}", one) for language, one in sorted(found.items()))]
+
+
+def _runtime(name: str, found: str | SandboxmcpError) -> Check:
+    return Check(name, True, found) if isinstance(found, str) else Check(name, False, "not installed", found.fix, optional=True)
 
 
 def _sqlite() -> Check:

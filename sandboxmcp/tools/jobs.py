@@ -26,7 +26,7 @@ from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer, failure
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.items import Item
-from sandboxmcp.tools.receipt import duration
+from sandboxmcp.tools.receipt import duration, row
 from sandboxmcp.tools.running import Job, run_job
 
 if TYPE_CHECKING:
@@ -127,14 +127,14 @@ async def jobs(services: Services, *, action: str = "list", job: str | None = No
     Raises:
         UsageError: there is no such job, or the action needs one.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     if action == "list":
         return await anyio.to_thread.run_sync(_listed, services, budget_tokens)
     if job is None:
         raise UsageError(f"{action} wants a job", "ctx_jobs lists them.")
     background = _of(services).get(job)
     if background is None:
-        return await anyio.to_thread.run_sync(_remembered, services, job, budget_tokens)
+        return await anyio.to_thread.run_sync(_elsewhere, services, job, action, budget_tokens)
     if action == "cancel":
         await background.stop()
     return await anyio.to_thread.run_sync(_result, services, background, budget_tokens)
@@ -158,13 +158,13 @@ def _result(services: Services, background: Background, budget: int) -> Answer:
 
 def _listed(services: Services, budget: int) -> Answer:
     rows = [_row(services, record) for record in _records(services)]
-    lines = [_line(row) for row in rows] or ["no background jobs; ctx_execute with background=true starts one"]
+    lines = [_line(told) for told in rows] or ["no background jobs; ctx_execute with background=true starts one"]
     return answer(lines, budget, {"jobs": rows})
 
 
-def _line(row: dict[str, Any]) -> str:
-    parts = [f"{row['job']}: {row['state']}", row["language"], duration(row["wall_s"])]
-    return ", ".join([*parts, *row["handles"]]) + (f"; {row['note']}" if row["note"] else "")
+def _line(told: dict[str, Any]) -> str:
+    parts = [f"{told['job']}: {told['state']}", told["language"], duration(told["wall_s"])]
+    return ", ".join([*parts, *told["handles"]]) + (f"; {told['note']}" if told["note"] else "")
 
 
 def _row(services: Services, record: dict[str, Any]) -> dict[str, Any]:
@@ -181,15 +181,31 @@ def _row(services: Services, record: dict[str, Any]) -> dict[str, Any]:
     return {key: record[key] for key in ("job", "language", "wall_s", "handles")} | {"state": state, "note": note}
 
 
-def _remembered(services: Services, handle: str, budget: int) -> Answer:
-    """What is known of a job of another server."""
-    rows = {row["job"]: row for row in (_row(services, record) for record in _records(services))}
-    if handle not in rows:
-        known = ", ".join(list(rows)[:10]) or "none"
+def _elsewhere(services: Services, handle: str, action: str, budget: int) -> Answer:
+    """A job of another server: that one is asked while the job runs; later its record and the store tell."""
+    from sandboxmcp.tools.recalling import recalled_answer
+
+    records = {str(record["job"]): record for record in _records(services)}
+    if handle not in records:
+        known = ", ".join(list(records)[:10]) or "none"
         raise UsageError(f"there is no job {handle[:40]!r}", f"Known: {known}.")
-    row = rows[handle]
-    hint = [f"read its output: ctx_read({one})" for one in row["handles"]]
-    return answer([_line(row), *hint], budget, row, is_error=row["state"].startswith(("lost", "running")))
+    record = records[handle]
+    told = _row(services, record)
+    if told["state"] == "running elsewhere":
+        return _asked_of_owner(services, record, action, budget)
+    if told["state"] == "lost" or not record.get("items"):
+        return answer([_line(told)], budget, told, is_error=told["state"] == "lost")
+    facts = {"job": handle, "state": told["state"]}
+    return recalled_answer(services, record["items"][0], record["language"], record.get("asked", ()), budget, facts)
+
+
+def _asked_of_owner(services: Services, record: dict[str, Any], action: str, budget: int) -> Answer:
+    """The other server's answer, given by it within the same budget."""
+    from sandboxmcp.tools.sharing import ask_owner
+
+    request = {"op": "job", "job": record["job"], "action": action, "budget_tokens": budget}
+    told = ask_owner(services.registry.folder / f"{record['pid']}.door", int(record["pid"]), request)
+    return Answer(str(told["text"]), dict(told["facts"]), bool(told["is_error"]))
 
 
 def _of(services: Services) -> dict[str, Background]:
@@ -206,6 +222,8 @@ def _facts(services: Services, background: Background) -> dict[str, Any]:
         "state": background.state,
         "wall_s": round(background.wall_s, 3),
         "handles": handles,
+        "asked": list(background.asked),
+        "items": [row(background.items[index]) for index in sorted(background.items)],
         "pid": os.getpid(),
         "mark": start_mark(os.getpid()),
         "at": time.time() - (time.monotonic() - background.started),

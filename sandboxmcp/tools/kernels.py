@@ -12,7 +12,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget
-from sandboxmcp.tools.receipt import duration
+from sandboxmcp.tools.receipt import counted, duration
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import RunSession
@@ -31,7 +31,7 @@ async def kernels(services: Services, *, action: str = "list", kernel: str | Non
     Raises:
         UsageError: there is no such kernel, or the action needs one.
     """
-    checked_budget(budget_tokens)
+    budget_tokens = checked_budget(budget_tokens)
     runner = await anyio.to_thread.run_sync(lambda: services.runner)
     session = runner.running
     if action == "list":
@@ -57,6 +57,6 @@ async def _listed(session: RunSession | None, notices: list[str], budget_tokens:
 
 def _line(state: Mapping[str, Any]) -> str:
     doing = "busy" if state["busy"] else f"idle {duration(state['idle_s'])}"
-    variables = [] if state["variables"] is None else [f"{state['variables']} variables"]
-    parts = [state["language"], doing, f"{state['calls']} calls", *variables, f"{state['memory'] // _MIB} MiB"]
+    variables = [] if state["variables"] is None else [counted(state["variables"], "variable")]
+    parts = [state["language"], doing, counted(state["calls"], "call"), *variables, f"{state['memory'] // _MIB} MiB"]
     return f"{state['name']}: {', '.join(parts)}, {duration(state['age_s'])} old"

@@ -31,7 +31,7 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
             _remove(stream)
             return None
         new = NewSource(source_label + suffix, origin, services.project, services.session, batch=batch, total_bytes=stream.total)
-        return _stream(services, _added(services, new, stream.path))
+        return stored_stream(services, _added(services, new, stream.path))
 
     begun = time.perf_counter()
     artifacts = [
@@ -54,7 +54,8 @@ def _added(services: Services, new: NewSource, path: Path) -> Source:
         raise type(error)(f"{error.what}. {kept}: {path.with_suffix('')}.*", error.fix) from None
 
 
-def _stream(services: Services, source: Source) -> Stream:
+def stored_stream(services: Services, source: Source) -> Stream:
+    """What an answer needs of a stored stream. Blocking."""
     store = services.store
     if source.total_bytes <= THRESHOLD:
         return short_stream(source, store.read_lines(source.handle, 1, max(source.lines, 1)))

@@ -11,7 +11,22 @@ import pytest
 
 from sandboxmcp.core.settings import KEYS
 
-COMMANDS = ["help", "serve", "run", "shell", "search", "index", "read", "sources", "doctor", "stats", "version", "policy"]
+COMMANDS = [
+    "help",
+    "serve",
+    "run",
+    "shell",
+    "search",
+    "index",
+    "read",
+    "sources",
+    "doctor",
+    "stats",
+    "version",
+    "policy",
+    "jobs",
+    "completion",
+]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +125,12 @@ def test_calls_from_the_command_line_are_counted(say: Any) -> None:
     say("search", "giraffe")
     tools = say("stats", "--json").document["tools"]
     assert {name: facts["calls"] for name, facts in tools.items()} == {"ctx_index": 1, "ctx_search": 1}
+
+
+def test_the_help_is_short_and_lists_daily_commands_first(say: Any) -> None:
+    lines = say("--help").out.splitlines()
+    names = [words[1] for line in lines if (words := line.split()) and words[0] == "│" and words[1].isalpha()]
+    assert (len(lines) < 40, names[:4], names[-1]) == (True, ["run", "shell", "search", "read"], "help")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

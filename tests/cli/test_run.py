@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from sandboxmcp.kernels.languages import script_languages
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -60,6 +62,11 @@ def test_what_one_command_ran_the_next_one_finds(say: Any) -> None:
     assert "| okapi" in say("search", "okapi").out
 
 
-def test_doctor_finds_all_well_here(say: Any) -> None:
+def test_doctor_finds_all_well_here_and_tries_every_language(say: Any) -> None:
     said = say("doctor", "--json")
+    languages = {
+        check["name"].removeprefix("runtime ") for check in said.document["checks"] if check["name"].startswith("runtime ")
+    }
     assert (said.code, said.document["ok"]) == (0, True), said.document["text"]
+    assert languages == {"python", *script_languages()}
+    assert [check for check in said.document["checks"] if not check["ok"] and not check["fix"].startswith("Install ")] == []

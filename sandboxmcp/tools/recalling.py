@@ -1,0 +1,49 @@
+"""What another process ran, answered as if it had run here: from the row that is known of it and what the store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Outcome, Script, Source
+from sandboxmcp.services import Services
+from sandboxmcp.tools.answer import Answer
+from sandboxmcp.tools.items import Item, Stream
+from sandboxmcp.tools.remember import stored_stream
+from sandboxmcp.tools.running import Job
+
+
+def recalled_answer(
+    services: Services, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
+) -> Answer:
+    """The answer to a single execution. `row` is as receipt.row gives it, `facts` are added to the structured ones. Blocking."""
+    from sandboxmcp.tools.execution import rendered
+
+    item = recalled_item(services, row, language)
+    batch = next((stream.source.batch for stream in item.streams if stream.source.batch), "")
+    job = Job((item.outcome.script,), ("",), (f"execute:{language}",), "execute", batch)
+    return rendered(services, job, [item], asked, images=False, budget=budget, facts=facts)
+
+
+def recalled_item(services: Services, row: Mapping[str, Any], language: str) -> Item:
+    """The item with those of its streams and artifacts that are still stored."""
+    outcome = Outcome(
+        Script("", language, ""), row["status"], row["exit_code"], float(row["wall_s"]), reason=str(row.get("reason", ""))
+    )
+    stored = [_source(services, one["handle"]) for one in row.get("artifacts", ())]
+    artifacts = tuple(one for one in stored if one is not None)
+    return Item("", outcome, _stream(services, row.get("handle")), _stream(services, row.get("stderr")), artifacts)
+
+
+def _stream(services: Services, handle: str | None) -> Stream | None:
+    source = _source(services, handle) if handle else None
+    return None if source is None else stored_stream(services, source)
+
+
+def _source(services: Services, handle: str) -> Source | None:
+    """None: it has been forgotten meanwhile."""
+    try:
+        return services.store.get(handle, project=services.project)
+    except UsageError:
+        return None
