@@ -75,8 +75,9 @@ def test_a_file_or_folder_that_is_swapped_meanwhile_never_shows_the_hosts(make_i
     running = own.start(own.run_here(SWAP.replace("SECRET", str(secret)).replace("FOLDER", str(secret.parent))))
     while not (own.workspace / "swapping").exists():
         os.sched_yield()
-    seen, followed = set(), set()
-    for _ in range(1500):
+    seen, followed, tried = set(), set(), 0
+    while (tried < 1500 or len(followed) < 2) and not running.done():
+        tried += 1
         for path in (own.workspace / "file", own.workspace / "folder" / "secret"):
             try:
                 followed.add(path.read_bytes())
