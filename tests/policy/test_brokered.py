@@ -9,6 +9,7 @@ import pytest
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.policy.engine import load_engine
+from sandboxmcp.policy.paths import Places
 from sandboxmcp.sandbox.broker.order import Refusal
 from sandboxmcp.sandbox.broker.programs import read_fetch
 
@@ -104,3 +105,67 @@ def test_a_table_that_is_wrong_names_its_line(tmp_path: Path, case: str) -> None
     with pytest.raises(BrokenPack) as caught:
         load_engine(["mine"], [tmp_path])
     assert (caught.value.line, what in str(caught.value)) == (line, True), str(caught.value)
+
+
+SENDING = {
+    "a body": "curl -sS -d a=1 -o f https://example.org/f",
+    "a method and a body": "curl -sS -X POST -d a=1 -o f https://example.org/f",
+    "a method": "curl -sS -X POST -o f https://example.org/f",
+    "wget's method": "wget -q --method=POST -O f https://example.org/f",
+}
+
+
+@pytest.mark.parametrize("line", SENDING.values(), ids=SENDING)
+@pytest.mark.parametrize("order", [["default", "mine"], ["mine", "default"], ["mine"]], ids=" ".join)
+def test_what_sends_is_refused_by_both_until_a_pack_names_the_method(line: str, order: list[str], tmp_path: Path) -> None:
+    program, *arguments = shlex.split(line)
+    verdict = ENGINE.judge(line, "shell", "host")
+    assert (verdict.action, verdict.rule, brokered(program, arguments)) == ("deny", f"{program}-sends", "deny")
+    assert f'`program = "{program}"`' in verdict.instead and '`methods = ["GET", "HEAD", "POST"]`' in verdict.instead
+    table = f'[[broker]]\nprogram = "{program}"\nverdict = "allow"\nfetches = "{program}"\nmethods = ["GET", "HEAD", "POST"]'
+    (tmp_path / "mine.toml").write_text(f'[pack]\nname = "mine"\nextends = ["default"]\n{table}')
+    engine = load_engine(order, [tmp_path])
+    assert (engine.judge(line, "shell", "host").action, engine.judge(line, "shell").action) == ("allow", "allow")
+    assert read_fetch(engine.brokers()[program], arguments).downloads[0].output == "f"
+
+
+HOSTS = {
+    "one narrows the other": (["example.org"], ["api.example.org", "example.net"], ("api.example.org",)),
+    "one says nothing": ([], ["example.org"], ("example.org",)),
+    "nothing is left": (["example.org"], ["example.net"], None),
+}
+
+
+@pytest.mark.parametrize(("some", "others", "left"), HOSTS.values(), ids=HOSTS)
+def test_two_tables_of_a_program_let_out_what_both_let_out(
+    some: list[str], others: list[str], left: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    for name, hosts in (("one", some), ("two", others)):
+        write(tmp_path, f'[[broker]]\nprogram = "x"\nverdict = "allow"\nfetches = "curl"\nhosts = {hosts}', name)
+    for order in (["one", "two"], ["two", "one"]):
+        found = load_engine(order, [tmp_path]).brokers().get("x")
+        assert (found and found.hosts) == left
+
+
+URLS = {
+    "a file": ("file:///etc/passwd", "deny"),
+    "metadata": ("http://169.254.169.254/latest", "deny"),
+    "metadata by name": ("http://metadata.google.internal/x", "deny"),
+    "mapped": ("http://[::ffff:169.254.169.254]/", "deny"),
+    "a number": ("http://2852039166/", "deny"),
+    "octal": ("http://0251.0376.0251.0376/", "deny"),
+    "a password": ("https://me:pw@example.org/", "deny"),
+    "a plain one": ("https://example.org/169.254.169.254", "allow"),
+    "a private one, which the gate judges": ("http://10.0.0.1/x", "allow"),
+}
+
+
+@pytest.mark.parametrize(("url", "verdict"), URLS.values(), ids=URLS)
+def test_urls_that_are_never_let_out_are_refused_before(url: str, verdict: str) -> None:
+    assert ENGINE.judge(f"curl -sS -o f '{url}'", "shell", "host").action == verdict
+    assert ENGINE.judge(f"wget -q -O f '{url}'", "shell").action == verdict
+
+
+def test_a_service_address_that_the_settings_open_is_not_refused_before() -> None:
+    engine = load_engine(places=Places(allow_private=("169.254.169.254",)))
+    assert engine.judge("curl -sS -o f http://169.254.169.254/", "shell").action == "allow"

@@ -5,36 +5,25 @@ What curl says of itself (errors, write-out) comes on its stderr between marks t
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import select
-import subprocess
-import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from sandboxmcp.core.errors import SandboxUnavailable
-from sandboxmcp.sandbox.broker.box import DOOR, Box
+from sandboxmcp.sandbox.broker.box import Box
 from sandboxmcp.sandbox.broker.frames import Broken, Shim
 from sandboxmcp.sandbox.broker.gate import Gate
 from sandboxmcp.sandbox.broker.greetings import socks5
-from sandboxmcp.sandbox.broker.order import Download, FetchOrder
+from sandboxmcp.sandbox.broker.order import Download, FetchOrder, Option
 from sandboxmcp.sandbox.broker.output import WRITE_ERROR, Output
 from sandboxmcp.sandbox.broker.relay import Relay
-from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
+from sandboxmcp.sandbox.broker.waiting import Spares, WaitingBox
+from sandboxmcp.sandbox.process import SandboxProcess
 
-CURL = "/usr/bin/curl"
-_BOX_BYTES = 16 << 20
 _PIECE = 1 << 20
-_MOST_STDERR = 256 << 10
 _GRACE_S = 5.0
 _PROXY_FAILED, _NO_HOST, _NO_CONNECTION, _TOO_BIG, _TOO_SLOW = 97, 6, 7, 63, 28
-_LIMITS = "ulimit -c 0; ulimit -t 3600; ulimit -n 256; ulimit -v 4194304; ulimit -p 64 2>/dev/null || ulimit -u 64"
-"""One option a call, and `-p` before `-u`: dash knows no other way."""
-_RUN = f'{_LIMITS}; exec "$@"'
-_RUN_WITH_HEADERS = f'mark=$1; shift; {_LIMITS}; "$@"; code=$?; printf "%s" "$mark" >&2; cat /tmp/headers >&2; exit $code'
 
 
 @dataclass(slots=True)
@@ -64,28 +53,29 @@ class Limits:
     time_s: float
 
 
-def curl_argv(order: FetchOrder, download: Download, limits: Limits, mark: str) -> list[str]:
-    """The real command line. Every word is ours or has been checked."""
+def options_for(order: FetchOrder, download: Download, limits: Limits, mark: str) -> list[Option]:
+    """The options of the real curl, beside those that it has started with. Every one is ours or has been checked."""
     protocols = "=" + ",".join(order.schemes)
     shown = (order.write_out or "").replace("%{filename_effective}", download.output.replace("%", "%%"))
-    argv = [CURL, "-q", "-s", "-S", "-g", "--proto", protocols, "--proto-redir", protocols, "--noproxy", ""]
-    argv += ["--proxy", f"socks5h://localhost{DOOR}/s"]
-    argv += ["--max-time", f"{limits.time_s:.3f}", "--max-filesize", str(limits.size)]
+    options: list[Option] = [("--proto", protocols), ("--proto-redir", protocols)]
+    options += [("--max-time", f"{limits.time_s:.3f}"), ("--max-filesize", str(limits.size))]
     if order.max_redirects:
-        argv += ["-L", "--max-redirs", str(order.max_redirects)]
-    argv += ["-f"] * order.fail + ["-I"] * order.head + list(order.options)
+        options += [("--location",), ("--max-redirs", str(order.max_redirects))]
+    options += [("--fail",)] * order.fail + [("--head",)] * order.head + list(order.options)
     if order.headers_to is not None:
-        argv += ["-D", "/tmp/headers"]
-    return [*argv, "-w", f"%{{stderr}}{mark}%{{http_code}}{mark}{shown}{mark}", "-o", "-", "--", download.url]
+        options.append(("--dump-header", "/tmp/headers"))
+    options.append(("--write-out", f"%{{stderr}}{mark}%{{http_code}}{mark}{shown}{mark}"))
+    return [*options, ("--output", "-"), ("--url", download.url)]
 
 
 class Engine:
     """Runs curl for one session."""
 
-    def __init__(self, box: Box, gate: Gate, domains: tuple[str, ...] = ()) -> None:
+    def __init__(self, box: Box, gate: Gate, domains: tuple[str, ...] = (), spares: Spares | None = None) -> None:
         self._box = box
         self._gate = gate
         self._domains = domains
+        self._spares = spares
 
     def fetch(self, shim: Shim, order: FetchOrder, download: Download, output: Output, limits: Limits) -> Fetched:
         """Fetch one URL once. Blocks; to be called from a thread that lives until it returns.
@@ -94,38 +84,24 @@ class Engine:
             Refusal: the output cannot be written.
             Broken: the shim is gone; nothing is left running.
         """
-        mark = f"\x1e{secrets.token_hex(8)}\x1e"
-        with self._box.door() as (place, listener):
-            relay = Relay(listener, socks5, self._gate, self._domains, family=order.family)
+        try:
+            box = (self._spares.take() if self._spares is not None else None) or WaitingBox(self._box)
+        except (SandboxUnavailable, OSError) as error:
+            return Fetched(_NO_CONNECTION, f"the box of curl did not start: {error}", by_us=True)
+        try:
+            relay = Relay(box.door, socks5, self._gate, self._domains, family=order.family)
             try:
-                fetched = self._run(shim, order, download, output, limits, place, mark)
+                box.give(options_for(order, download, limits, box.mark))
+                ended = _pump(shim, box.process, box.body, output, limits)
+            except BrokenPipeError:
+                ended = Fetched(_NO_CONNECTION, "the box of curl has ended", by_us=True)
             finally:
                 relay.close()
-            return _explained(fetched, relay)
-
-    def _run(
-        self, shim: Shim, order: FetchOrder, download: Download, output: Output, limits: Limits, place: Path, mark: str
-    ) -> Fetched:
-        argv = curl_argv(order, download, limits, mark)
-        command = ["/bin/sh", "-c", *((_RUN_WITH_HEADERS, "sh", mark) if order.headers_to is not None else (_RUN, "sh")), *argv]
-        body_r, body_w = os.pipe2(os.O_CLOEXEC)
-        said_r, said_w = os.pipe2(os.O_CLOEXEC)
-        said = _Said(said_r)
-        try:
-            try:
-                process = start_sandbox(
-                    self._box.profile(place, {}, _BOX_BYTES, bare=True), command, streams=(subprocess.DEVNULL, body_w, said_w)
-                )
-            except SandboxUnavailable as error:
-                return Fetched(_NO_CONNECTION, f"the box of curl did not start: {error}", by_us=True)
-            finally:
-                os.close(body_w)
-                os.close(said_w)
-            ended = _pump(shim, process, body_r, output, limits)
+            return _explained(_told(ended, box.said(), box.mark), relay)
         finally:
-            os.close(body_r)
-            text = said.text()
-        return _told(ended, text, mark)
+            box.end()
+            if self._spares is not None:
+                self._spares.refill()
 
 
 def _pump(shim: Shim, process: SandboxProcess, body: int, output: Output, limits: Limits) -> Fetched:
@@ -158,27 +134,6 @@ def _exit_code(process: SandboxProcess) -> int:
     except Exception:
         return _TOO_SLOW
     return code if code >= 0 else 128 - code
-
-
-class _Said:
-    """What comes on a pipe, read by a thread of its own; the first 256 KiB are kept."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._got = bytearray()
-        self._thread = threading.Thread(target=self._read, daemon=True, name="sandboxmcp-said")
-        self._thread.start()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):
-            while piece := os.read(self._fd, 1 << 16):
-                self._got += piece[: max(0, _MOST_STDERR - len(self._got))]
-        os.close(self._fd)
-
-    def text(self) -> bytes:
-        """All of it: every writer has ended with the box."""
-        self._thread.join(_GRACE_S)
-        return bytes(self._got)
 
 
 def _told(fetched: Fetched, text: bytes, mark: str) -> Fetched:

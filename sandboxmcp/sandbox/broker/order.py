@@ -10,6 +10,8 @@ Kind = Literal["file", "null", "stream"]
 Existing = Literal["replace", "number", "skip"]
 """What to do when the output is there already: write over it, take `NAME.1`, or leave it and fetch nothing."""
 Family = Literal["any", "ipv4", "ipv6"]
+Option = tuple[str, ...]
+"""An option of the real curl: its name, and its value if it has one."""
 
 STDOUT = "-"
 NOWHERE = "/dev/null"
@@ -48,7 +50,7 @@ class FetchOrder:
     """Everything that the engine, and whoever opens the output, must know."""
 
     downloads: tuple[Download, ...]
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     """More options for the real curl, each checked."""
     existing: Existing = "replace"
     create_folders: bool = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from sandboxmcp.sandbox.broker.options import OptionTable, read_options
-from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Download, Family, FetchOrder, Kind, Refusal, Retries
+from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Download, Family, FetchOrder, Kind, Option, Refusal, Retries
 from sandboxmcp.sandbox.broker.treatments import Draft, treat
 from sandboxmcp.sandbox.broker.urls import checked_url, file_name_of
 
@@ -89,7 +89,7 @@ def read_wget(table: OptionTable, argv: Sequence[str], methods: tuple[str, ...],
     timeout = draft.numbers.get("timeout")
     return FetchOrder(
         downloads=tuple(Download(url, _wget_place(url, named, draft.folder, stdout)) for url in _checked(urls, draft)),
-        options=(*draft.engine, *(["--connect-timeout", f"{timeout:g}"] if timeout else [])),
+        options=(*draft.engine, *([("--connect-timeout", f"{timeout:g}")] if timeout else [])),
         existing="skip" if "keep" in draft.flags else "replace" if named else "number",
         create_folders="create-folders" in draft.flags,
         show_errors="silent" not in draft.flags,
@@ -128,7 +128,7 @@ def _checked(urls: list[str], draft: Draft) -> list[str]:
     return [checked_url(url, draft.schemes) for url in urls]
 
 
-def _data(draft: Draft) -> tuple[list[str], list[str]]:
+def _data(draft: Draft) -> tuple[list[Option], list[str]]:
     """Options that send the data as a body, or the data as parts of the query."""
     if not draft.data:
         return [], []
@@ -138,11 +138,11 @@ def _data(draft: Draft) -> tuple[list[str], list[str]]:
         raise Refusal(
             "-d sends a body, which is not allowed unless a pack's [[broker]] methods name POST; with -G it becomes a query"
         )
-    return [word for text in draft.data for word in ("--data-raw", text)], []
+    return [("--data-raw", text) for text in draft.data], []
 
 
-def _other_method(draft: Draft) -> list[str]:
-    return ["--request", draft.method] if draft.method not in ("", "GET", "HEAD") and not draft.data else []
+def _other_method(draft: Draft) -> list[Option]:
+    return [("--request", draft.method)] if draft.method not in ("", "GET", "HEAD") and not draft.data else []
 
 
 def _with_query(url: str, parts: list[str]) -> str:

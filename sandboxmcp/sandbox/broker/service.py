@@ -156,7 +156,7 @@ class _Request:
     def _fetch(self, program: Brokered, argv: list[str], stdout: str, stderr: str) -> Result:
         order = read_fetch(program, argv, stdout, stderr)
         self._shape = order.shape
-        engine = Engine(self._broker.box, self._broker.gate, program.hosts)
+        engine = Engine(self._broker.box, self._broker.gate, program.hosts, self._broker.spares)
         return Fetching(program.program, self._shim, engine, self._broker.gate).run(order)
 
     def _run(self, program: Brokered, argv: list[str]) -> Result | None:

@@ -16,6 +16,7 @@ from sandboxmcp.sandbox.broker.box import Box, BoxLimits
 from sandboxmcp.sandbox.broker.budget import Allowance, Budget
 from sandboxmcp.sandbox.broker.gate import Gate, Resolver, system_resolver
 from sandboxmcp.sandbox.broker.programs import Brokered
+from sandboxmcp.sandbox.broker.waiting import Spares
 from sandboxmcp.sandbox.bwrap import Bind
 from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
 
@@ -30,6 +31,7 @@ class Broker:
     programs: Mapping[str, Brokered]
     gate: Gate
     box: Box
+    spares: Spares
     audit: AuditLog
     session: str
     environment: Mapping[str, str]
@@ -45,6 +47,7 @@ class Broker:
         return {name: value for program in self.programs.values() for name, value in program.session.items()}
 
     def close(self) -> None:
+        self.spares.close()
         self.box.remove()
         self.audit.close()
 
@@ -92,6 +95,7 @@ def make_broker(
         programs=programs,
         gate=gate_of(settings, resolver),
         box=box,
+        spares=Spares(box),
         audit=AuditLog(settings.data_dir / AUDIT_FILE),
         session=session,
         environment=dict(os.environ if environment is None else environment),

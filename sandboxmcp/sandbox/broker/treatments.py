@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sandboxmcp.sandbox.broker.order import Refusal
+from sandboxmcp.sandbox.broker.order import Option, Refusal
 
 _MOST_LETTERS = 4000
 _HEADERS_OF_OURS = frozenset(
@@ -31,7 +31,7 @@ class Draft:
     """What has been read so far of one command line."""
 
     methods: tuple[str, ...]
-    engine: list[str] = field(default_factory=list)
+    engine: list[Option] = field(default_factory=list)
     urls: list[str] = field(default_factory=list)
     outputs: list[str | None] = field(default_factory=list)
     """None: named after the URL."""
@@ -88,7 +88,7 @@ def _is_number(text: str) -> bool:
 
 
 def _engine(draft: Draft, _value: str, arguments: list[str]) -> None:
-    draft.engine += arguments
+    draft.engine += [(argument,) for argument in arguments]
 
 
 def _flag(draft: Draft, _value: str, arguments: list[str]) -> None:
@@ -138,26 +138,26 @@ def _header(draft: Draft, value: str, _arguments: list[str]) -> None:
         raise Refusal("it is not of the form `Name: value`")
     if name.lower() in _HEADERS_OF_OURS:
         raise Refusal(f"the header {name!r} may not be set")
-    draft.engine += ["--header", value]
+    draft.engine.append(("--header", value))
 
 
 def _cookie(draft: Draft, value: str, _arguments: list[str]) -> None:
     if "=" not in value or not _one_line(value):
         raise Refusal("a value without `=` is a file to read: give NAME=VALUE")
-    draft.engine += ["--cookie", value]
+    draft.engine.append(("--cookie", value))
 
 
 def _user(draft: Draft, value: str, _arguments: list[str]) -> None:
     if ":" not in value or not _one_line(value):
         raise Refusal("it wants USER:PASSWORD, since nobody can be asked")
-    draft.engine += ["--user", value]
+    draft.engine.append(("--user", value))
 
 
 def _text(draft: Draft, value: str, arguments: list[str]) -> None:
     pattern = " ".join(arguments[1:])
     if value.startswith("@") or not _one_line(value) or (pattern and not re.fullmatch(pattern, value)):
         raise Refusal(f"{value[:60]!r} is not a value that it may have")
-    draft.engine += [arguments[0], value]
+    draft.engine.append((arguments[0], value))
 
 
 def _number(draft: Draft, value: str, arguments: list[str]) -> None:
@@ -177,7 +177,7 @@ def _whole(draft: Draft, value: str, arguments: list[str]) -> None:
 
 def _keep(draft: Draft, name: str, number: float) -> None:
     if name.startswith("-"):
-        draft.engine += [name, f"{number:g}"]
+        draft.engine.append((name, f"{number:g}"))
     else:
         draft.numbers[name] = number
 
@@ -216,7 +216,7 @@ def _write_out(draft: Draft, value: str, _arguments: list[str]) -> None:
 def _compression(draft: Draft, value: str, _arguments: list[str]) -> None:
     if value not in ("auto", "gzip", "none"):
         raise Refusal("it wants auto, gzip or none")
-    draft.engine += [] if value == "none" else ["--compressed"]
+    draft.engine += [] if value == "none" else [("--compressed",)]
 
 
 def _one_line(text: str) -> bool:

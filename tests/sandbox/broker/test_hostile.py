@@ -53,18 +53,18 @@ def settled(value, wanted, seconds=10.0):
 
 @pytest.fixture
 def nothing_left(session):
-    """What was open before is open afterwards, and the broker still answers."""
+    """What was open before is open afterwards, with as many boxes waiting, and the broker still answers."""
+
+    def quiet() -> bool:
+        return session.inside.broker.spares.number == 2 and "sandboxmcp-request" not in [one.name for one in threading.enumerate()]
+
     session.run("curl -sS -o warm $U/ok")
-    settled(lambda: requests_running(), 0)
+    assert settled(quiet, True)
     before = open_descriptors()
     yield
     assert session.run("curl -sS -o after $U/ok; cat after").stdout == HELLO
-    assert settled(requests_running, 0) == 0
+    assert settled(quiet, True)
     assert settled(lambda: open_descriptors() <= before, True)
-
-
-def requests_running() -> int:
-    return sum(thread.name in ("sandboxmcp-request", "sandboxmcp-said") for thread in threading.enumerate())
 
 
 def test_a_shim_that_is_killed_ends_its_request(session, nothing_left):

@@ -7,6 +7,9 @@ import subprocess
 
 import pytest
 
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.store.fetch import Asked, Fetcher
+
 HELLO = b"hello\n" * 100
 METADATA = "169.254.169.254"
 
@@ -175,7 +178,36 @@ def test_from_python_a_brokered_curl_works_as_from_a_shell(session):
     assert (session.workspace / "py").read_bytes() == (session.workspace / "py2").read_bytes() == HELLO
 
 
-def test_no_curl_is_left_on_the_host_afterwards(session):
+def test_no_curl_is_left_on_the_host_afterwards(make_session, site):
+    session = make_session(site)
+    before = curls()
     session.run("curl -sS -o f $U/ok")
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert [line for line in listed.splitlines() if line.startswith("/usr/bin/curl -q") and session.site.url in line] == []
+    session.inside.broker.spares.close()
+    assert curls() - before == set()
+
+
+def curls() -> set[str]:
+    """Every curl of the machine that a box has, by its number."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in listed.splitlines() if "/usr/bin/curl -q -s -S" in line}
+
+
+def test_the_hosts_own_fetcher_goes_through_the_scripts_gate_and_spends_their_budget(make_session, site):
+    session = make_session(site, network__requests=2)
+    broker = session.inside.broker
+    fetcher = Fetcher(broker.gate, lambda url: "")
+    first = session.run("curl -sS -o f $U/ok; echo $?")
+    second = fetcher.fetch(Asked(f"{site.url}/ok"))
+    third = session.run("curl -sS -o g $U/ok; echo $?")
+    assert (first.text, second.content, third.text) == ("0\n", HELLO, "7\n")
+    with pytest.raises(UsageError, match="has used its 2 network requests"):
+        fetcher.fetch(Asked(f"{site.url}/ok"))
+    assert broker.gate.budget.bytes > len(HELLO) * 2
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://2130706433/", "http://[::ffff:7f00:2]/", "http://169.254.169.254/"])
+def test_the_hosts_own_fetcher_refuses_what_the_broker_refuses(session, url):
+    scripts = session.run(f"curl -sS -g -o f '{url}'; echo $?")
+    with pytest.raises(UsageError, match="may not be fetched"):
+        Fetcher(session.inside.broker.gate, lambda url: "").fetch(Asked(url))
+    assert (scripts.text != "0\n", "(sandbox)" in scripts.stderr.decode()) == (True, True)
