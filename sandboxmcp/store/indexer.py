@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sandboxmcp.store.background import Background
 from sandboxmcp.store.chunking.forms import chunked
-from sandboxmcp.store.chunking.parts import passages_of
+from sandboxmcp.store.chunking.parts import Passage, passages_of
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 from sandboxmcp.store.rank import TITLE_WEIGHT
-from sandboxmcp.store.vocabulary import Topics, learn, unlearn, vocabulary_of
-from sandboxmcp.store.words import Pieces, words_in
+from sandboxmcp.store.vocabulary import Topics, Vocabulary, learn, unlearn
+from sandboxmcp.store.words import Kept, Pieces, words_in
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _BATCH = 1_000
 _CACHE_KIB = 16_000
+_LEARNT_TOGETHER = 50_000
+"""Distinct words that wait until they are learnt."""
 _TERMS = 60
+
+
+_Row = tuple[int, int, int, int, bool, int, str, str]
+"""Id, chunk, first and last line, is it partial, words, text, pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +49,13 @@ NOTHING_INDEXED = Indexed(0, 0, 0, 0, -1, ())
 
 
 class Indexer:
-    """Writes the parts of one source. `pieces` is the store's memory of split identifiers.
+    """Writes the parts of one source. `pieces` and `kept` are the store's memory of words.
 
     While Python cuts and splits the next thousand passages, SQLite indexes the last thousand on another thread: nobody else uses
     the connection before that has ended, which the end of the `with` block waits for too.
     """
 
-    def __init__(self, connection: Connection, source: int, pieces: Pieces) -> None:
+    def __init__(self, connection: Connection, source: int, pieces: Pieces, kept: Kept) -> None:
         self._connection = connection
         self._source = source
         self._pieces = pieces
@@ -55,9 +63,9 @@ class Indexer:
         (self._passage,) = connection.execute("SELECT coalesce(max(id), 0) FROM passages").fetchone()
         self._before = (self._chunk, self._passage)
         self._chunk_rows: list[tuple[int, int, str, int, int]] = []
-        self._passage_rows: list[tuple[int, int, int, int, bool, int, str, str]] = []
-        self._waiting: list[str] = []
-        """The words of the passages that are not written yet."""
+        self._waiting: list[tuple[int, int, Passage]] = []
+        """Passages that are not written yet: the chunk of each, what its title counts, and itself."""
+        self._vocabulary = Vocabulary(kept)
         self._topics = Topics()
         self._words = 0
         self._indexing = Background()
@@ -74,55 +82,64 @@ class Indexer:
 
     def add(self, lines: Iterable[Line], form: Form) -> None:
         """Writes the chunks of some lines."""
-        waiting, pieces_beside, rows = self._waiting, self._pieces.beside, self._passage_rows
+        waiting = self._waiting
         for chunk in chunked(lines, form):
             self._chunk += 1
             self._chunk_rows.append((self._chunk, self._source, chunk.title, chunk.lines[0].number, chunk.lines[-1].number))
             titled = TITLE_WEIGHT * len(words_in(chunk.title))
-            for passage in passages_of(chunk):
-                self._passage += 1
-                text = passage.text
-                words = words_in(text)
-                waiting += words
-                count = titled + len(words)
-                pieces = pieces_beside(text, words)
-                if pieces:
-                    beside = pieces.split()
-                    waiting += beside
-                    count += len(beside)
-                self._words += count
-                rows.append((self._passage, self._chunk, passage.first, passage.last, passage.partial, count, text, pieces))
-            if len(rows) >= _BATCH:
+            waiting += [(self._chunk, titled, passage) for passage in passages_of(chunk)]
+            if len(waiting) >= _BATCH:
                 self._indexing.start(self._written())
 
     def finish(self) -> Indexed:
         """Writes what is waiting."""
         self._indexing.wait()
-        self._written()()
+        self._written(last=True)()
         chunks, passages = self._chunk - self._before[0], self._passage - self._before[1]
         terms = self._topics.best(self._connection, passages, _TERMS)
         return Indexed(chunks, passages, self._words, self._before[1] + 1, self._passage, terms)
 
-    def _written(self) -> Callable[[], None]:
+    def _written(self, *, last: bool = False) -> Callable[[], None]:
         """Writes what is waiting, and returns what is to be done with it that needs nothing of Python."""
+        rows = self._rows()
         self._indexing.wait()
-        first, last = self._passage - len(self._passage_rows) + 1, self._passage
         self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", self._chunk_rows)
-        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._passage_rows)
-        vocabulary = vocabulary_of(self._waiting)
-        self._topics.add(vocabulary)
-        for waiting in (self._chunk_rows, self._passage_rows, self._waiting):
-            waiting.clear()
-        return partial(_index, self._connection, first, last, vocabulary)
+        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._chunk_rows.clear()
+        words = self._vocabulary.taken() if last or len(self._vocabulary) > _LEARNT_TOGETHER else {}
+        self._topics.add(words)
+        return partial(_index, self._connection, (self._passage - len(rows) + 1, self._passage), words)
+
+    def _rows(self) -> list[_Row]:
+        """The passages that are waiting, as the table holds them. Their words are looked at together: a text repeats its words."""
+        split = [words_in(passage.text) for _, _, passage in self._waiting]
+        counts = Counter(chain.from_iterable(split))
+        self._vocabulary.add(counts)
+        identifiers = self._pieces.meet(counts)
+        rows: list[_Row] = []
+        for (chunk, count, passage), words in zip(self._waiting, split, strict=True):
+            text, pieces = passage.text, ""
+            count += len(words)
+            if "_" in text or not identifiers.isdisjoint(words):
+                pieces = self._pieces.beside(text, words)
+                beside = pieces.split()
+                self._vocabulary.add(beside)
+                count += len(beside)
+            self._passage += 1
+            self._words += count
+            rows.append((self._passage, chunk, passage.first, passage.last, passage.partial, count, text, pieces))
+        self._waiting.clear()
+        return rows
 
 
-def _index(connection: Connection, first: int, last: int, vocabulary: Mapping[str, int]) -> None:
+def _index(connection: Connection, passages: tuple[int, int], words: Mapping[str, int]) -> None:
     connection.execute(
         "INSERT INTO passages_fts(rowid, title, body, pieces) SELECT id, title, body, pieces FROM passage_text"
         " WHERE id BETWEEN ? AND ?",
-        (first, last),
+        passages,
     )
-    learn(connection, vocabulary)
+    if words:
+        learn(connection, words)
 
 
 def emptied(connection: Connection) -> None:
@@ -141,7 +158,9 @@ def emptied(connection: Connection) -> None:
 def unindex(connection: Connection, first: int, last: int) -> None:
     """Takes the passages with these ids out of the index. Their chunks must still be there."""
     rows = connection.execute("SELECT body, pieces FROM passages WHERE id BETWEEN ? AND ?", (first, last))
-    unlearn(connection, vocabulary_of(word for body, pieces in rows for word in (*words_in(body), *pieces.split())))
+    vocabulary = Vocabulary(Kept())
+    vocabulary.add(word for body, pieces in rows for word in (*words_in(body), *pieces.split()))
+    unlearn(connection, vocabulary.taken())
     connection.execute(
         "INSERT INTO passages_fts(passages_fts, rowid, title, body, pieces)"
         " SELECT 'delete', id, title, body, pieces FROM passage_text WHERE id BETWEEN ? AND ?",

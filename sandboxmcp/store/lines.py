@@ -7,6 +7,7 @@ single line (`markup.py` leaves BREAK where a reader would see a new line).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count, repeat
 from typing import NamedTuple
 
 from sandboxmcp.core.text import OVERWRITTEN, shown
@@ -49,11 +50,17 @@ def numbered_lines(pieces: Iterable[bytes], first: int = 1, spell: Callable[[str
         text = shown(block)
         text = (text if spell is None else spell(text)).replace(OVERWRITTEN, BREAK)
         broken = BREAK in text
-        size = len if text.isascii() else size_of
+        ascii_only = text.isascii()
+        size = len if ascii_only else size_of
         lines = text.split("\n")
         last = len(lines) - 1
         if block.endswith(b"\n"):
             lines.pop()
+        if starts and ends and ascii_only and not broken and max(map(len, lines), default=0) <= LINE_BYTES:
+            # Most blocks: no line needs a look of its own.
+            yield from map(Line._make, zip(count(number), lines, map(len, lines), repeat(True), repeat(0)))
+            number += last
+            continue
         for index, line in enumerate(lines):
             whole = (starts or index > 0) and (ends or index < last)
             length = size(line)

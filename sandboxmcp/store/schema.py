@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandboxmcp.store.vocabulary import learn, vocabulary_of
-from sandboxmcp.store.words import words_in
+from sandboxmcp.store.vocabulary import Vocabulary, learn
+from sandboxmcp.store.words import Kept, words_in
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -121,8 +121,21 @@ def _third(database: Database) -> None:
     ):
         connection.execute(statement)
     rows = connection.execute("SELECT body, pieces FROM passages")
+    vocabulary = Vocabulary(Kept())
     while some := rows.fetchmany(1_000):
-        learn(connection, vocabulary_of(word for body, pieces in some for word in (*words_in(body), *pieces.split())))
+        vocabulary.add(word for body, pieces in some for word in (*words_in(body), *pieces.split()))
+        learn(connection, vocabulary.taken())
 
 
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third)
+def _fourth(database: Database) -> None:
+    """The trigrams of words are no longer ranked by SQLite: their table needs no sizes."""
+    for statement in (
+        "DROP TABLE words_fts",
+        "CREATE VIRTUAL TABLE words_fts USING fts5(word, content='words', content_rowid='id', tokenize='trigram', detail=none,"
+        " columnsize=0)",
+        "INSERT INTO words_fts(rowid, word) SELECT id, word FROM words",
+    ):
+        database.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sandboxmcp.core.model import Hit, Scope
@@ -97,10 +98,12 @@ class _Known:
         if whole:
             return
         mended = 0
-        for other in repairs(self._connection, text)[:_REPAIRS_TRIED]:
-            mended += self._hold(other, REPAIR_WEIGHT)
-            if mended == _MOST_REPAIRS:
+        nearest = 1
+        for distance, other in islice(repairs(self._connection, text), _REPAIRS_TRIED):
+            if mended == _MOST_REPAIRS or (mended and distance > nearest):
                 return
+            nearest = distance
+            mended += self._hold(other, REPAIR_WEIGHT)
 
     def _hold(self, text: str, weight: float) -> bool:
         stem = self._stems([text])[text]

@@ -33,7 +33,7 @@ from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.waste import swept
-from sandboxmcp.store.words import Pieces
+from sandboxmcp.store.words import Kept, Pieces
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -87,6 +87,7 @@ class Store:
         self._raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._stems = Stemmer()
         self._pieces = Pieces()
+        self._kept = Kept()
         self._counters = Counters(self._database)
 
     def __enter__(self) -> Store:
@@ -371,7 +372,7 @@ class Store:
         return handle
 
     def _index(self, connection: Connection, source: int, capture: Capture, parts: list[tuple[int, int]], form: Form) -> None:
-        with Indexer(connection, source, self._pieces) as indexer:
+        with Indexer(connection, source, self._pieces, self._kept) as indexer:
             for start, stop in parts:
                 indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
             catalogue.record(connection, source, indexer.finish())

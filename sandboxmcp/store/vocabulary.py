@@ -11,9 +11,10 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from sandboxmcp.store.words import STOP_WORDS, kept_words
+from sandboxmcp.store.words import STOP_WORDS, Kept
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -24,18 +25,36 @@ _TERM_CANDIDATES = 200
 _SHORTEST_REPAIRED = 5
 _TWO_EDITS_FROM = 8
 _SHORTEST_PART = 4
-_CANDIDATES = 400
+_CANDIDATES = 4_000
+"""Words that are looked at for being two edits away."""
+_MEASURED = 100
 _TRIGRAM_FROM = 7
 """Shorter words may share no trigram with their misspelling; they are looked for by first letter and length."""
 
 
-def vocabulary_of(words: Iterable[str]) -> dict[str, int]:
-    """The folded words that are worth keeping, and how often each occurs."""
-    counts = Counter(words)
-    vocabulary: dict[str, int] = {}
-    for word, text in kept_words(counts).items():
-        vocabulary[text] = vocabulary.get(text, 0) + counts[word]
-    return vocabulary
+class Vocabulary:
+    """Counts the words of texts and gives the folded ones that are worth keeping; remembers which those are."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, words: Iterable[str] | Mapping[str, int]) -> None:
+        """Counts words, or adds their counts."""
+        self._counts.update(words)
+
+    def taken(self) -> dict[str, int]:
+        """How often each folded word occurred since the last time; the counting begins anew."""
+        vocabulary: dict[str, int] = {}
+        self._kept.meet(self._counts)
+        for word, count in self._counts.items():
+            if text := self._kept[word]:
+                vocabulary[text] = vocabulary.get(text, 0) + count
+        self._counts.clear()
+        return vocabulary
 
 
 class Topics:
@@ -115,21 +134,45 @@ def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:
     return found
 
 
-def repairs(connection: Connection, word: str) -> list[str]:
-    """Known words within one edit of a word (two from eight letters on, if they begin alike), nearest first, then the most used.
+def repairs(connection: Connection, word: str) -> Iterator[tuple[int, str]]:
+    """Known words within one edit of a word (two from eight letters on, if they begin alike), each with its distance.
 
-    Numbers and words of fewer than five letters are left alone: their neighbours are other things.
+    Nearest first, then the most used; the farther ones are looked for only when they are asked for. Numbers and words of fewer
+    than five letters are left alone: their neighbours are other things.
     """
     if len(word) < _SHORTEST_REPAIRED or not word.isalpha():
-        return []
-    most = 2 if len(word) >= _TWO_EDITS_FROM else 1
-    near = []
-    for candidate, uses in _candidates(connection, word, most):
-        distance = edit_distance(word, candidate, most)
-        if distance == 1 or (0 < distance <= most and candidate[0] == word[0]):
-            near.append((distance, -uses, candidate))
-    near.sort()
-    return [candidate for _, _, candidate in near]
+        return
+    near = uses_of(connection, sorted(_one_edit_away(word))) if word.isascii() else _within(connection, word, 1)
+    yield from ((1, other) for other in sorted(near, key=lambda other: (-near[other], other)))
+    if len(word) >= _TWO_EDITS_FROM:
+        far = _within(connection, word, 2)
+        yield from (
+            (2, other)
+            for other in sorted(far, key=lambda other: (-far[other], other))
+            if other[0] == word[0] and edit_distance(word, other, 1) > 1
+        )
+
+
+def _one_edit_away(word: str) -> set[str]:
+    """Everything that one insertion, deletion, substitution or swap makes of a word of ASCII letters: a few hundred texts.
+
+    To look them all up costs less than to measure the distances of as many candidates, however large the vocabulary is.
+    """
+    splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+    made = {before + after[1:] for before, after in splits if after}
+    made |= {before + after[1] + after[0] + after[2:] for before, after in splits if len(after) > 1}
+    made |= {before + letter + after[1:] for before, after in splits if after for letter in ascii_lowercase}
+    made |= {before + letter + after for before, after in splits for letter in ascii_lowercase}
+    return made - {word}
+
+
+def _within(connection: Connection, word: str, most: int) -> dict[str, int]:
+    """Known words at most so many edits away, with their uses: the likeliest of those that share a trigram or the first letters."""
+    trigrams = _trigrams(word)
+    likely = heapq.nlargest(
+        _MEASURED, _candidates(connection, word, most), key=lambda one: (sum(part in one[0] for part in trigrams), one[1])
+    )
+    return {other: uses for other, uses in likely if 0 < edit_distance(word, other, most) <= most}
 
 
 def edit_distance(one: str, other: str, most: int) -> int:
@@ -156,15 +199,13 @@ def _candidates(connection: Connection, word: str, most: int) -> Iterator[tuple[
     if len(word) >= _TRIGRAM_FROM:
         yield from connection.execute(
             "SELECT w.word, w.uses FROM words_fts f JOIN words w ON w.id = f.rowid"
-            " WHERE words_fts MATCH ? AND length(w.word) BETWEEN ? AND ? ORDER BY f.rank LIMIT ?",
+            " WHERE words_fts MATCH ? AND length(w.word) BETWEEN ? AND ? LIMIT ?",
             (" OR ".join(f'"{trigram}"' for trigram in _trigrams(word)), low, high, _CANDIDATES),
         )
         return
-    tail = word[-2:]
     yield from connection.execute(
-        "SELECT word, uses FROM words WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ?"
-        " AND (substr(word, 1, 2) = ? OR substr(word, -2) = ? OR substr(word, 1, 3) = ?) ORDER BY uses DESC LIMIT ?",
-        (word[0], word[0] + "\U0010ffff", low, high, word[:2], tail, word[0] + word[2] + word[1], _CANDIDATES),
+        "SELECT word, uses FROM words WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ? ORDER BY uses DESC LIMIT ?",
+        (word[0], word[0] + "\U0010ffff", low, high, _CANDIDATES),
     )
 
 

@@ -75,13 +75,38 @@ class Pieces(dict[str, str]):
         """The pieces of a text's identifiers and its snake_case ones as a whole, joined by blanks; `words` are the text's."""
         return " ".join((*dict.fromkeys(filter(None, map(self.__getitem__, words))), *glued(text)))
 
+    def meet(self, words: Iterable[str]) -> set[str]:
+        """Those of the words that have pieces. Plain ones are remembered together, which is what most new words are."""
+        _remember(
+            self, {word: "" for word in words if word not in self and word.isascii() and word[1:].islower() and word.isalpha()}
+        )
+        return {word for word in words if self[word]}
+
     def __missing__(self, word: str) -> str:
-        if len(self) > _CACHE_WORDS:
-            self.clear()
-        pieces = self[word] = " ".join(pieces_of(word))
+        pieces = " ".join(pieces_of(word))
+        _remember(self, {word: pieces})
         return pieces
 
 
-def kept_words(words: Iterable[str]) -> dict[str, str]:
-    """The words that a person may mistype or abbreviate, each with its folded form: 3 to 40 characters, no numbers, no hashes."""
-    return {word: text for word in words if 3 <= len(text := folded(word)) <= 40 and not _NOT_KEPT.fullmatch(text)}
+class Kept(dict[str, str]):
+    """The folded form of words that a person may mistype or abbreviate, "" for others: numbers, hashes, not 3 to 40 characters."""
+
+    def meet(self, words: Iterable[str]) -> None:
+        """Remembers the plain ones of the words together."""
+        _remember(self, {word: word for word in words if word not in self and _is_plain(word)})
+
+    def __missing__(self, word: str) -> str:
+        text = folded(word)
+        kept = text if 3 <= len(text) <= 40 and not _NOT_KEPT.fullmatch(text) else ""
+        _remember(self, {word: kept})
+        return kept
+
+
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.islower() and word.isalpha() and 3 <= len(word) <= 40
+
+
+def _remember(known: dict[str, str], more: dict[str, str]) -> None:
+    if len(known) > _CACHE_WORDS:
+        known.clear()
+    known.update(more)

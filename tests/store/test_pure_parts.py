@@ -12,7 +12,7 @@ from sandboxmcp.store.rank import Candidate, Term, ranked
 from sandboxmcp.store.snippets import neighbours_joined, repeats_last, template_of
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.vocabulary import edit_distance
-from sandboxmcp.store.words import Pieces, folded, kept_words, pieces_of, words_in
+from sandboxmcp.store.words import Kept, Pieces, folded, pieces_of, words_in
 
 SAMPLES = {
     "prose": "The store keeps what was captured. Every line can be read back later.\nA second sentence follows the first.\n",
@@ -80,8 +80,8 @@ def test_what_stands_beside_a_text_are_pieces_and_whole_snake_case_names():
 
 
 def test_only_words_a_person_types_enter_the_vocabulary():
-    words = kept_words(["ab", "Café", "12345", "deadbeef01", "deadbeef", "x" * 41, "utf8"])
-    assert words == {"Café": "cafe", "deadbeef": "deadbeef", "utf8": "utf8"}
+    words = ["ab", "Café", "12345", "deadbeef01", "deadbeef", "x" * 41, "utf8"]
+    assert [Kept()[word] for word in words] == ["", "cafe", "", "", "deadbeef", "", "utf8"]
 
 
 def test_folding_agrees_with_the_tokenizer_of_the_index():
