@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,14 @@ from sandboxmcp.store.query import match_any
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+_COUNTED = 3_000
+"""Passages with a word are counted one by one up to here."""
+_SMALL = 20_000
+"""Passages of a field in which every count is exact."""
+_SAMPLES = 16
+_SAMPLED = 8_000
+_LOOKED_AT = 1_000
+_TOGETHER = 6
 _MOST_RANGES = 8
 """More separate ranges than this are searched as one, with a test of every passage."""
 
@@ -51,14 +59,38 @@ class Field:
         return self.words / self.passages if self.passages else 0.0
 
     def holding(self, connection: Connection, word: str, columns: str = "{title body pieces}") -> int:
-        """How many passages of the ranges hold the word; with a condition that counts its neighbours in other scopes as well."""
-        return sum(
-            connection.execute(
-                "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?",
-                (f'{columns} : "{word}"', *ids),
-            ).fetchone()[0]
-            for ids in self.ranges
-        )
+        """How many passages of the ranges hold the word; with a condition that counts its neighbours in other scopes as well.
+
+        Exact for up to a few thousand; of a more common word, samples all over the ranges are counted.
+        """
+        match = f'{columns} : "{word}"'
+        counted = self._counted(connection, match, self.ranges, _COUNTED)
+        span = sum(last - first + 1 for first, last in self.ranges)
+        if counted < _COUNTED or span <= _SMALL:
+            return counted if counted < _COUNTED else self._counted(connection, match, self.ranges, span)
+        samples = list(self._samples(span))
+        seen = sum(last - first + 1 for first, last in samples)
+        return max(counted, self._counted(connection, match, samples, seen) * span // seen)
+
+    def _counted(self, connection: Connection, match: str, ranges: Iterable[tuple[int, int]], most: int) -> int:
+        count = 0
+        for ids in ranges:
+            (more,) = connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)",
+                (match, *ids, most - count),
+            ).fetchone()
+            count += more
+            if count >= most:
+                break
+        return count
+
+    def _samples(self, span: int) -> Iterator[tuple[int, int]]:
+        """Ranges evenly over all ranges, together about `_SAMPLED` passages."""
+        for first, last in self.ranges:
+            length = last - first + 1
+            pieces = max(1, _SAMPLES * length // span)
+            each = max(1, _SAMPLED * length // span // pieces)
+            yield from ((start, min(last, start + each - 1)) for start in range(first, last + 1, -(-length // pieces)))
 
     def best(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
         """Ids of at most `limit` passages with any of the words, best first by SQLite's own ranking."""
@@ -70,6 +102,26 @@ class Field:
                 (match_any(list(words)), *ids, *self.values, limit),
             )
         return [rowid for _, rowid in sorted(found)[:limit]]
+
+    def together(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
+        """Ids of at most `limit` passages with all of the words, then with all but the last, and so on: short ones of the newest.
+
+        For words so common that ranking all their passages would take long: the work is bounded by the rarest, the first.
+        """
+        found: dict[int, None] = {}
+        for count in range(min(len(words), _TOGETHER), 0, -1):
+            match = " AND ".join(f'"{word}"' for word in words[:count])
+            for ids in reversed(self.ranges):
+                if len(found) < limit:
+                    rows = connection.execute(
+                        "SELECT p.id FROM (SELECT rowid AS id FROM passages_fts"  # noqa: S608
+                        " WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?"
+                        f"{self.condition} ORDER BY rowid DESC LIMIT {_LOOKED_AT}) f JOIN passages p ON p.id = f.id"
+                        " ORDER BY p.words LIMIT ?",
+                        (match, *ids, *self.values, limit),
+                    )
+                    found.update(dict.fromkeys(rowid for (rowid,) in rows))
+        return list(found)[:limit]
 
 
 def field_of(connection: Connection, scope: Scope) -> Field:

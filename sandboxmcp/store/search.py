@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sandboxmcp.core.model import Hit, Scope
@@ -22,7 +22,8 @@ COMPLETION_WEIGHT = 0.7
 REPAIR_WEIGHT = 0.8
 _CANDIDATES = 200
 _POSTINGS = 5_000
-"""Passages that SQLite ranks for a query. The rarest words come first; a word that would exceed this only adds to the score."""
+"""Passages that SQLite ranks for a query. The rarest words come first; a word that would exceed this only adds to the score.
+Where already the rarest word is in more passages, those are looked at that hold the most of the words (`Field.together`)."""
 _KIN_POSTINGS = 1_000
 _MOST_REPAIRS = 2
 _REPAIRS_TRIED = 8
@@ -89,8 +90,11 @@ class _Known:
         return list(found)
 
     def _best(self, held: Sequence[_Held], postings: int, limit: int) -> list[int]:
-        chosen = _rarest(held, postings)
-        return self._field.best(self._connection, chosen, limit) if chosen else []
+        by_rarity = sorted(held, key=lambda one: one.passages)
+        chosen = _rarest(by_rarity, postings)
+        if chosen or not held:
+            return self._field.best(self._connection, chosen, limit) if chosen else []
+        return self._field.together(self._connection, [one.text for one in by_rarity], limit)
 
     def _stand_in(self, text: str) -> None:
         stem = self._stems([text])[text]
@@ -116,15 +120,10 @@ class _Known:
         return count > 0
 
 
-def _rarest(held: Sequence[_Held], postings: int) -> list[str]:
-    """The rarest words, as many as may be ranked together; at least one."""
-    chosen: list[str] = []
-    for one in sorted(held, key=lambda one: one.passages):
-        postings -= one.passages
-        if chosen and postings < 0:
-            break
-        chosen.append(one.text)
-    return chosen
+def _rarest(by_rarity: Sequence[_Held], postings: int) -> list[str]:
+    """The rarest words, as many as may be ranked together; none when already the first is in more passages."""
+    together = accumulate(one.passages for one in by_rarity)
+    return [one.text for one, sum_so_far in zip(by_rarity, together, strict=True) if sum_so_far <= postings]
 
 
 def _best_line(one: Ranked) -> str:
