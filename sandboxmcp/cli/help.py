@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
@@ -25,15 +27,25 @@ def add_to(group: typer.Typer) -> None:
         Each with its flag, its variable, what is in force and what it is.
         """
         if about != ["settings"]:
-            from sandboxmcp.cli.app import run_command_line
-
-            return run_command_line([*(about or []), "--help"])
+            return _of_a_command(about or [], as_json)
         if as_json:
             rows = [{"flag": flag_of(key), "variable": key.variable, "value": _shown(settings[key.name])} for key in KEYS]
             print(json.dumps({"ok": True, "settings": rows}))
         else:
             print("\n".join(_told(key, settings) for key in KEYS))
         return 0
+
+
+def _of_a_command(words: list[str], as_json: bool) -> int:
+    from sandboxmcp.cli.app import run_command_line
+
+    asked = [*words, "--help"]
+    if not as_json:
+        return run_command_line(asked)
+    with redirect_stdout(io.StringIO()) as said:
+        code = run_command_line([*asked, "--json"] if words else asked)
+    print(json.dumps({"ok": True, "text": said.getvalue()}) if code == 0 else said.getvalue().strip())
+    return code
 
 
 def _told(key: Key, settings: Settings) -> str:

@@ -123,4 +123,4 @@ def _tell(tool: str, module: str, name: str, settings: Settings, as_json: bool, 
     checked["budget_tokens"] = settings["budget_tokens"] if budget is None else budget
     reply: Answer = use(settings, tool, getattr(import_module(f"sandboxmcp.tools.{module}"), name), **checked)
     show(reply, as_json)
-    return 0
+    return 1 if reply.is_error else 0

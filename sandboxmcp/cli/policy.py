@@ -81,7 +81,7 @@ def _explain(
         remember(engine, settings)
     if as_json:
         facts = asdict(verdict)
-        print(json.dumps({"verdict": facts.pop("action"), **facts}))
+        print(json.dumps({"ok": verdict.action == "allow", "verdict": facts.pop("action"), **facts}))
     else:
         print(_line(verdict))
         for part in verdict.unknown:
@@ -185,13 +185,16 @@ def _log(
     last: Annotated[int, typer.Option("-n", "--last", help="Lines from the end; 0: all.")] = 50,
     denied: Annotated[bool, typer.Option("--denied", help="Only what was not allowed.", show_default=False)] = False,
 ) -> int:
-    """Print what was judged and what was let out, oldest first; with --json as the lines of the log."""
+    """Print what was judged and what was let out, oldest first."""
     from sandboxmcp.sandbox.broker.session import AUDIT_FILE
 
     lines = _lines(settings.data_dir / AUDIT_FILE) if (settings.data_dir / AUDIT_FILE).exists() else []
     rows = [row for line in lines if (row := _row(line)) and not (denied and row.get("verdict") == "allow")]
-    for row in rows[-last:] if last else rows:
-        print(json.dumps(row) if as_json else _entry(row))
+    shown = rows[-last:] if last else rows
+    if as_json:
+        print(json.dumps({"ok": True, "events": shown}))
+    for row in [] if as_json else shown:
+        print(_entry(row))
     return 0
 
 

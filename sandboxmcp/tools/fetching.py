@@ -102,6 +102,7 @@ def fetch_blocking(services: Services, **arguments: Any) -> Answer:
 
 def _without_fragment(url: str) -> str:
     try:
+        urlsplit(url.strip())
         return urldefrag(url.strip())[0]
     except ValueError as error:
         raise UsageError(f"{one_line(url, 200)} is no URL: {error}", "Give one such as https://example.org/page.") from None

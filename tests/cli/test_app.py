@@ -57,6 +57,42 @@ def test_with_json_an_error_is_one_document_too(say: Any) -> None:
     assert (said.code, said.document["ok"], said.document["exit_code"]) == (2, False, 2)
 
 
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("index -", 2),
+        ("search x", 0),
+        ("sources", 0),
+        ("sources --forget nope", 2),
+        ("fetch http://[", 2),
+        ("purge all", 0),
+        ("purge nope", 2),
+        ("kernels list", 0),
+        ("kernels stop nope", 2),
+        ("jobs list", 0),
+        ("jobs cancel nope", 2),
+        ("workspace diff", 0),
+        ("policy list", 0),
+        ("policy explain ls", 0),
+        ("policy explain curl", 0),
+        ("policy log", 0),
+        ("stats", 0),
+        ("version", 0),
+        ("completion bash", 0),
+        ("completion tcsh", 2),
+        ("help", 0),
+        ("help search", 0),
+        ("help nope", 2),
+        ("nope", 2),
+        ("stats --data-dir /dev/null/x", 5),
+        ("run -c 1 --policy-packs nope", 6),
+    ],
+)
+def test_with_json_every_command_gives_one_document(say: Any, line: str, code: int) -> None:
+    said = say(*line.split(), "--json")
+    assert (said.code, said.document["ok"]) == (code, code == 0)
+
+
 def test_an_index_is_searched_read_listed_and_forgotten(say: Any) -> None:
     Path("notes.md").write_text("# Animals\n\nThe zebra runs.\n")
     handle = say("index", "notes.md", "--json").document["handle"]
