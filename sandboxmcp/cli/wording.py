@@ -22,6 +22,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\baction=list\b", "sandboxmcp sources"),
         (r"\bingest_roots\b", "--ingest-roots"),
         (r"`content`", "standard input (-)"),
+        (r"`tool_folders`", "--tool-folders"),
         (r"\bpolicy_packs\b", "--policy-packs"),
         (r"\bnarrow with (source|include)\b", r"narrow with --\1"),
         (r"`(handle|path)`", r"\1"),

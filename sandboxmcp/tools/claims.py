@@ -16,6 +16,10 @@ from sandboxmcp.tools.receipt import counted, reason
 _CAPTURED = re.compile(r"\d*\|")
 _FIRST_OF_STDERR = 5
 """Lines from the beginning of a long stderr."""
+_TOLD = 40
+"""Tokens for why an item failed that nothing crowds out."""
+_TINY = 24
+"""Tokens of an output that is shown whole before anything is shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Claim:
     indivisible: bool = False
     floor: int = 0
     """Tokens that it gets before anything is shared: the last words of stderr are never crowded out."""
+    urgent: bool = False
+    """Its floor comes before those of others: why something failed, before what was asked."""
     source: Source | None = None
     """What its lines are of."""
 
@@ -40,8 +46,14 @@ class Claim:
 
 
 def shared(claims: Sequence[Claim], room: int) -> list[int]:
-    """What each claim gets of the room: floors first, then fair shares."""
-    floors = fair_shares([claim.floor for claim in claims], room)
+    """What each claim gets of the room: floors first, the urgent ones before the others, which get theirs whole in their order as
+    long as there is room; then fair shares."""
+    urgent = fair_shares([claim.floor * claim.urgent for claim in claims], room)
+    others, left = [0] * len(claims), room - sum(urgent)
+    for place, claim in enumerate(claims):
+        others[place] = claim.floor if not claim.urgent and claim.floor <= left else 0
+        left -= others[place]
+    floors = [one + other for one, other in zip(urgent, others, strict=True)]
     rest = fair_shares([claim.need - floor for claim, floor in zip(claims, floors, strict=True)], room - sum(floors))
     return [floor + share for floor, share in zip(floors, rest, strict=True)]
 
@@ -54,10 +66,15 @@ def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool) -> list[
     """
     claims: list[Claim] = []
     if why := reason(item.outcome):
-        claims.append(Claim(cost(why), lambda room: [text] if (text := cut(why, room)) else [], index))
+        need = cost(why)
+        claims.append(
+            Claim(need, lambda room: [text] if (text := cut(why, room)) else [], index, floor=min(need, _TOLD), urgent=True)
+        )
     if item.stdout is not None and whole:
         lines = fenced(item.stdout.whole or ())
-        claims.append(Claim(total_cost(lines), lambda room: lines, index, indivisible=True, source=item.stdout.source))
+        need = total_cost(lines)
+        floor = need if need <= _TINY else 0
+        claims.append(Claim(need, lambda room: lines, index, indivisible=True, floor=floor, source=item.stdout.source))
     elif item.stdout is not None and (excerpts or item.outcome.status != "ok"):
         claims.append(_excerpt(item.stdout, index, whole_view=excerpts))
     if item.stderr is not None:
@@ -68,7 +85,8 @@ def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool) -> list[
 def _excerpt(stream: Stream, index: int, *, whole_view: bool) -> Claim:
     source = stream.source
     text = Extract(source.handle, source.lines, stream.head if whole_view else (), stream.errors, stream.tail)
-    return Claim(extract_cost(text), lambda room: extract(text, room), index, source=source)
+    need, urgent = extract_cost(text), not whole_view
+    return Claim(need, lambda room: extract(text, room), index, floor=min(need, _TOLD) * urgent, urgent=urgent, source=source)
 
 
 def _stderr(stream: Stream, index: int, *, why: bool) -> Claim:
@@ -97,7 +115,7 @@ def _stderr(stream: Stream, index: int, *, why: bool) -> Claim:
     need = cost(end_of) + (total_cost(whole) if whole else max(total_cost(last), extract_cost(parts) if why else 0))
     if why and stream.errors:
         floor = max(floor, cost(title) + extract_cost(least))
-    return Claim(need, fill, index, floor=min(need, floor), source=source)
+    return Claim(need, fill, index, floor=min(need, floor), urgent=why, source=source)
 
 
 def _holds(lines: Sequence[str], *numbers: int) -> bool:

@@ -20,7 +20,7 @@ from sandboxmcp.tools.answer import Answer, Picture, answer
 from sandboxmcp.tools.budget import checked_budget, total_cost
 from sandboxmcp.tools.fence import clean_label, one_line
 from sandboxmcp.tools.files import bound_files
-from sandboxmcp.tools.finding import affordable, find, unanswered
+from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.items import Found, Item
 from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
 from sandboxmcp.tools.passages import Section, query_facts
@@ -259,10 +259,10 @@ def _answer(
         if budget > _NOTICE
         else []
     )
-    late = [] if needless else unanswered(len(asked) - answered)
-    laid = lay_out(items, found, terms, budget - total_cost([*notices, *late]), full_list)
+    unasked = 0 if needless else len(asked) - answered
+    laid = lay_out(items, found, terms, budget - total_cost(notices), full_list, unasked)
     return answer(
-        [*notices, *laid.lines, *late],
+        [*notices, *laid.lines],
         budget,
         _facts(job, items, found, laid.sections, full_list),
         is_error=all(item.outcome.status in ("denied", "skipped") for item in items),

@@ -41,7 +41,7 @@ def affordable(queries: Sequence[str], room: int) -> int:
 
 def unanswered(number: int) -> list[str]:
     """The line that says so of queries that the budget is too small for."""
-    return [f"+{counted(number, 'query', 'queries')} not answered: ask fewer at once, or raise budget_tokens"] if number else []
+    return [f"+{counted(number, 'query', 'queries')} without room: ask fewer or raise budget_tokens"] if number else []
 
 
 def _marked(hit: Hit, source: Source) -> Hit:

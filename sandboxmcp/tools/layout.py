@@ -15,8 +15,9 @@ from functools import cache
 from sandboxmcp.core.model import Source
 from sandboxmcp.tools.budget import Page, cost, first_fitting, total_cost
 from sandboxmcp.tools.claims import Claim, item_claims, shared
+from sandboxmcp.tools.finding import unanswered
 from sandboxmcp.tools.items import Found, Item
-from sandboxmcp.tools.passages import Section, Seen, section, wanted
+from sandboxmcp.tools.passages import Section, Seen, least, section, wanted
 from sandboxmcp.tools.receipt import receipt, tally
 
 _RECEIPTS_SHARE = 0.6
@@ -50,9 +51,17 @@ def all_whole(items: Sequence[Item], budget_tokens: int) -> bool:
 
 
 def lay_out(
-    items: Sequence[Item], found: Sequence[Found], terms: Sequence[str], budget_tokens: int, full_list: Source | None = None
+    items: Sequence[Item],
+    found: Sequence[Found],
+    terms: Sequence[str],
+    budget_tokens: int,
+    full_list: Source | None = None,
+    unasked: int = 0,
 ) -> Laid:
-    """The answer's lines within `budget_tokens`. `full_list`: the stored receipts, given when `must_condense`."""
+    """The answer's lines within `budget_tokens`. `full_list`: the stored receipts, given when `must_condense`.
+
+    `unasked`: queries that were not searched for want of budget; they are counted with those that found no room here.
+    """
     page = Page(budget_tokens)
     told: Sequence[int] = range(len(items))
     if full_list is not None:
@@ -72,7 +81,7 @@ def lay_out(
                 seen.add_lines(claim.source, claim.shows(lines))
     for_queries = [share for claim, share in zip(claims, shares, strict=True) if claim.item is None]
     reserve = 0 if len(whole) == len(told) else reserve
-    sections = _answer_queries(page, found, seen, for_queries, reserve)
+    sections = _answer_queries(page, found, seen, for_queries, reserve, unasked)
     if reserve:
         _add_terms(page, terms)
     return Laid(tuple(page.lines), sections)
@@ -99,7 +108,7 @@ def _settle(
         seen = Seen(whole=_handles(items, whole))
         excerpts = all(seen.covers(hit) for one in found for hit in one.hits)
         claims: list[Claim] = [claim for index in told for claim in claims_of(index, index in whole, excerpts)]
-        claims += [Claim(wanted(one, seen), lambda room: ()) for one in found]
+        claims += [Claim(need := wanted(one, seen), lambda room: (), floor=min(need, least(one, seen))) for one in found]
         shares = shared(claims, room - receipts)
         short = [claim for claim, share in zip(claims, shares, strict=True) if claim.indivisible and share < claim.need]
         if not short:
@@ -113,16 +122,26 @@ def _handles(items: Sequence[Item], indexes: Collection[int]) -> list[str]:
     return [stdout.source.handle for index in indexes if (stdout := items[index].stdout) is not None]
 
 
-def _answer_queries(page: Page, found: Sequence[Found], seen: Seen, shares: Sequence[int], reserve: int) -> tuple[Section, ...]:
-    """One section per query; what one leaves goes to the next."""
+def _answer_queries(
+    page: Page, found: Sequence[Found], seen: Seen, shares: Sequence[int], reserve: int, unasked: int
+) -> tuple[Section, ...]:
+    """One section per query; what one leaves goes to the next. Where not all can have one, the first ones do, before any terms."""
+    lows = [least(one, seen) for one in found]
+    tight = unasked or any(share < low for share, low in zip(shares, lows, strict=True))
+    room = page.room - (total_cost(unanswered(len(found) + unasked)) if tight else reserve)
+    spare = max(room - sum(shares), 0)
     sections: list[Section] = []
-    spare = page.room - reserve - sum(shares)
-    for one, share in zip(found, shares, strict=True):
-        room = max(share + spare, 0)
-        part = section(one, min(room, page.room), seen, titled=len(found) > 1, elsewhere="ctx_search")
-        spare = room - total_cost(part.lines)
+    for one, share, low in zip(found, shares, lows, strict=True):
+        mine = min(max(share + spare, low), room)
+        part = section(one, max(mine, 0), seen, titled=len(found) > 1, elsewhere="ctx_search")
+        if one.hits and not part.told:
+            part = Section((), (), len(one.hits))
+            unasked += 1
+        price = total_cost(part.lines)
+        room, spare = room - price, max(share + spare - price, 0)
         page.add_all(part.lines)
         sections.append(part)
+    page.add_all(unanswered(unasked))
     return tuple(sections)
 
 

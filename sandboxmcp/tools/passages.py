@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
@@ -20,6 +20,8 @@ LINE_TOKENS = 200
 """What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
 _MANY = 60
 _SMALLEST = 12
+_LEAST_LINE = 30
+"""Tokens of the one line that a query is answered with at least."""
 _WEAK = 0.25
 """A hit with less than this part of the best score is far weaker."""
 _ALWAYS = 5
@@ -42,6 +44,8 @@ class Section:
     """Passages that found no room, or lie beyond the limit."""
     weaker: int = 0
     """Passages that were not shown because they match far worse than the best."""
+    told: bool = False
+    """Whether a passage is shown, or where one stands already."""
 
 
 class Seen:
@@ -98,7 +102,17 @@ def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | N
         page.add(_nothing(found.query))
     cited, left = _fill(page, new[:limit], found, seen, rest)
     page.add_all([line] if (line := rest.line(left)) else [])
-    return Section(tuple(page.lines), cited, left + rest.beyond, rest.weaker)
+    return Section(tuple(page.lines), cited, left + rest.beyond, rest.weaker, bool(cited or known))
+
+
+def least(found: Found, seen: Seen) -> int:
+    """Tokens for the best passage's best line, so that no query goes without."""
+    hit = next((hit for hit in _worth(found, None) if not seen.covers(hit)), None)
+    if hit is None:
+        return cost(question(found.query)) + _SMALLEST
+    lines = hit.text.split("\n")
+    line = cut(fenced([lines[_best_line(lines, _words(found.query))]])[0], _LEAST_LINE)
+    return total_cost([question(found.query), hit.citation, line, _Rest(0, 0, "ctx_search").line(len(found.hits))])
 
 
 def query_facts(found: Iterable[Found], sections: Iterable[Section]) -> list[dict[str, Any]]:
@@ -157,17 +171,16 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
     """
     cited: list[str] = []
     left = 0
+    words = _words(found.query)
     for number, hit in enumerate(hits):
         if seen.covers(hit):
             continue
         following = len(hits) - number - 1
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
         told = _told_of(found, hit)
-        bare = replace(hit, label="")
-        shown = None if hit.handle in seen.labelled else _fitting(hit, told, found.query, room, first=not cited)
-        shown = (
-            shown or _fitting(bare, told, found.query, room, first=not cited) or _fitting(bare, "", found.query, room, first=False)
-        )
+        ways = [(hit, told)] * (hit.handle not in seen.labelled) + [(replace(hit, label=""), more) for more in (told, "")]
+        fitting = ((one, more, _fitting(one, more, words, room, first=not cited and not left)) for one, more in ways)
+        told, shown = next(((more, shown) for _, more, shown in fitting if shown is not None), ("", None))
         if shown is None:
             left += 1
             if room < _SMALLEST:
@@ -200,14 +213,15 @@ def _by_title(hit: Hit, query: str) -> bool:
     return any(one in title for one in beginnings) and not any(one in text for one in beginnings)
 
 
-def _fitting(hit: Hit, told: str, query: str, room: int, *, first: bool) -> Hit | None:
-    """The hit, or what fits of it; None when that is too little. Something of the first hit is always shown."""
+def _fitting(hit: Hit, told: str, words: Collection[str], room: int, *, first: bool) -> Hit | None:
+    """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
     if _price(hit, told) <= room:
         return hit
     if not first and room < 2 * _SMALLEST:
         return None
-    trimmed = _trimmed(hit, told, query, room)
-    return trimmed if _price(trimmed, told) <= room and trimmed.text.strip(f" {ELLIPSIS}") else None
+    trimmed = _trimmed(hit, told, words, room)
+    tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
+    return trimmed if _price(trimmed, told) <= room and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
 
 
 def _block(hit: Hit, told: str) -> list[str]:
@@ -227,11 +241,10 @@ def _price(hit: Hit, told: str) -> int:
     return total_cost(_block(hit, told))
 
 
-def _trimmed(hit: Hit, told: str, query: str, room: int) -> Hit:
+def _trimmed(hit: Hit, told: str, words: Collection[str], room: int) -> Hit:
     """The hit with only the lines around the one that holds most words of the query, as many as fit."""
     lines = hit.text.split("\n")
-    words = {word.casefold() for word in query.split()}
-    best = max(range(len(lines)), key=lambda index: (_matches(lines[index], words), -index))
+    best = _best_line(lines, words)
     first = last = best
     while True:
         wider = [(first, last + 1)] if last + 1 < len(lines) else []
@@ -241,6 +254,15 @@ def _trimmed(hit: Hit, told: str, query: str, room: int) -> Hit:
             break
         first, last = fitting[0]
     return _cut_line(_window(hit, lines, first, last), told, words, room)
+
+
+def _words(query: str) -> set[str]:
+    return {word.casefold() for word in query.split()}
+
+
+def _best_line(lines: Sequence[str], words: Collection[str]) -> int:
+    """The index of the line with most of the words."""
+    return max(range(len(lines)), key=lambda index: (_matches(lines[index], words), -index))
 
 
 def _window(hit: Hit, lines: Sequence[str], first: int, last: int) -> Hit:

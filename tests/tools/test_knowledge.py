@@ -63,7 +63,7 @@ def test_one_content_that_was_stored_twice_is_cited_once(services: Services) -> 
 def test_more_queries_than_the_budget_can_answer_are_counted(services: Services) -> None:
     store(services, "notes", "the zebra runs\n")
     answer = search(services, [f"zebra {number}" for number in range(500)], budget_tokens=300)
-    assert answer.text.endswith("+493 queries not answered: ask fewer at once, or raise budget_tokens")
+    assert answer.text.endswith("+493 queries without room: ask fewer or raise budget_tokens")
     assert (estimate_tokens(answer.text) <= 300, len(answer.structured["queries"])) == (True, 7)
 
 

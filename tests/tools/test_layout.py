@@ -105,6 +105,17 @@ def test_queries_share_what_the_small_outputs_leave(make: Any, golden: Callable[
     golden("batch_with_queries", text_of([big, small], found, ["filler", "status", "text"], 200))
 
 
+def test_why_something_failed_comes_before_queries_and_queries_without_room_are_counted(
+    make: Any, golden: Callable[[str, str], None]
+) -> None:
+    log, broken = make.item("log", BIG), make.item("build", "", f"{TRACEBACK * 60}", "failed", exit_code=1)
+    errors = make.stream(TRACEBACK * 60)
+    broken = replace(broken, stderr=replace(errors, errors=((3, "ValueError: x"),)))
+    items = [log, broken, make.item("tiny", "hello\n"), make.denied("fetch")]
+    found = [Found(f"ERROR {number}", hits_in(log, *range(number, 1400, 97))) for number in (97, 98, 99)]
+    golden("small_budget", text_of(items, found, ["filler", "status", "text"], 190))
+
+
 def test_a_query_without_a_match_brings_the_excerpt_back(make: Any) -> None:
     text = text_of([make.item("", BIG)], [Found("zebra", ())], [], 300)
     assert text.splitlines()[1] == "1| line 1 status=ok filler text" and 'No results for "zebra"' in text
