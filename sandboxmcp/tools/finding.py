@@ -11,7 +11,6 @@ from sandboxmcp.core.model import Hit, Scope, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.alike import told_once
 from sandboxmcp.tools.items import Found
-from sandboxmcp.tools.receipt import counted
 
 _WIDENED = 3
 """So many of the best hits."""
@@ -37,11 +36,6 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
 def affordable(queries: Sequence[str], room: int) -> int:
     """How many of the queries can be answered in so many tokens, at least the first."""
     return min(len(queries), max(1, room // _QUERY_TOKENS))
-
-
-def unanswered(number: int) -> list[str]:
-    """The line that says so of queries that the budget is too small for."""
-    return [f"+{counted(number, 'query', 'queries')} without room: ask fewer or raise budget_tokens"] if number else []
 
 
 def _marked(hit: Hit, source: Source) -> Hit:

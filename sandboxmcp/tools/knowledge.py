@@ -12,9 +12,9 @@ from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
 from sandboxmcp.tools.fence import one_line
-from sandboxmcp.tools.finding import affordable, find, unanswered
+from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.items import Found
-from sandboxmcp.tools.passages import Section, Seen, query_facts, section, wanted
+from sandboxmcp.tools.passages import Section, Seen, query_facts, section, unanswered, wanted
 from sandboxmcp.tools.receipt import counted
 from sandboxmcp.tools.refreshing import refresh
 

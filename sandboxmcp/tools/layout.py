@@ -15,9 +15,8 @@ from functools import cache
 from sandboxmcp.core.model import Source
 from sandboxmcp.tools.budget import Page, cost, first_fitting, total_cost
 from sandboxmcp.tools.claims import Claim, item_claims, shared
-from sandboxmcp.tools.finding import unanswered
 from sandboxmcp.tools.items import Found, Item
-from sandboxmcp.tools.passages import Section, Seen, least, section, wanted
+from sandboxmcp.tools.passages import Section, Seen, least, section, unanswered, wanted
 from sandboxmcp.tools.receipt import receipt, tally
 
 _RECEIPTS_SHARE = 0.6

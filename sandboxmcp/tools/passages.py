@@ -115,6 +115,11 @@ def least(found: Found, seen: Seen) -> int:
     return total_cost([question(found.query), hit.citation, line, _Rest(0, 0, "ctx_search").line(len(found.hits))])
 
 
+def unanswered(number: int) -> list[str]:
+    """The line that says so of queries that the budget is too small for."""
+    return [f"+{counted(number, 'query', 'queries')} without room: ask fewer or raise budget_tokens"] if number else []
+
+
 def query_facts(found: Iterable[Found], sections: Iterable[Section]) -> list[dict[str, Any]]:
     """Per query what was cited and how much was not; none of the text."""
     return [
