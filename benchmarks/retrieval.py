@@ -1,6 +1,7 @@
 """Search quality and cost through the tools, on texts made here; on collections and cases elsewhere when a folder is named.
 
-    python benchmarks/retrieval.py                     the fixed subset that CI holds (tests/store/test_quality.py), and speed
+    python benchmarks/retrieval.py                     what a search costs in 10,000 passages; beside the peer where PEER names it
+    python benchmarks/retrieval.py --chunks 10000 1000000 --keep FOLDER --megabytes 1 10 --memory 100     the same at all sizes
     python benchmarks/retrieval.py --cases FOLDER      also evidence recall: FOLDER/cases.jsonl and FOLDER/files
     python benchmarks/retrieval.py --collections FOLDER    also nDCG@10: FOLDER/NAME/{corpus,queries}.jsonl and qrels.tsv
 
@@ -19,13 +20,12 @@ import math
 import random
 import statistics
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import corpus
+import scale
 
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.core.settings import load_settings
@@ -40,38 +40,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path)
     parser.add_argument("--collections", type=Path)
-    parser.add_argument("--chunks", type=int, default=10_000, help="passages in the store whose search is timed")
+    parser.add_argument("--chunks", type=int, nargs="*", default=[10_000], help="passages in the stores whose search is timed")
+    parser.add_argument("--keep", type=Path, help="folder in which these stores are left for the next time")
+    parser.add_argument("--megabytes", type=int, nargs="*", default=[1], help="of Markdown, indexed through the server")
+    parser.add_argument("--memory", type=int, default=0, help="megabytes over which the server's memory is looked at")
+    parser.add_argument("--queries", type=int, default=100)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        _speed(Path(folder), options.chunks)
+        if options.chunks:
+            scale.in_process(options.keep or Path(folder), options.chunks, options.queries, options.keep is not None)
+            scale.through_servers(options.megabytes, options.chunks[0], options.queries)
+        if options.memory:
+            scale.memory(options.memory)
         if options.cases:
             _cases(Path(folder) / "cases", options.cases)
         if options.collections:
             _collections(Path(folder) / "collections", options.collections)
-
-
-def _speed(folder: Path, passages: int) -> None:
-    language = corpus.Language()
-    with Store(folder / "speed") as store:
-        text = language.markdown(passages * 520)
-        started = time.perf_counter()
-        store.add(NewSource("text", "text", "p", "s"), text)
-        seconds = time.perf_counter() - started
-        disk = sum(file.stat().st_size for file in (folder / "speed").rglob("*") if file.is_file())
-        print(f"index {len(text) / 1e6 / seconds:.1f} MB/s, {disk / len(text):.1f} bytes of disk per byte")
-        queries = language.queries(200)
-        _timed("search", store, queries)
-        _timed("misspelt", store, [query[:3] + query[4:] for query in queries])
-
-
-def _timed(name: str, store: Store, queries: Sequence[str]) -> None:
-    times = []
-    for query in queries:
-        started = time.perf_counter()
-        store.search(query, Scope("p"))
-        times.append((time.perf_counter() - started) * 1000)
-    times.sort()
-    print(f"{name}: median {statistics.median(times):.1f} ms, p95 {times[len(times) * 95 // 100]:.1f} ms")
 
 
 def recall(text: str, evidence: Sequence[Sequence[str]], budget: int) -> float:

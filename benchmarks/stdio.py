@@ -59,7 +59,11 @@ class Server:
 
     def resident_kib(self) -> int:
         """Resident memory of the server and everything it started; shared pages count once per process."""
-        return sum(_resident_kib(process) for process in _tree(self._process.pid))
+        return sum(_status_kib(process, "VmRSS") for process in _tree(self._process.pid))
+
+    def peak_kib(self) -> int:
+        """The most that each of its processes had at a time, summed."""
+        return sum(_status_kib(process, "VmHWM") for process in _tree(self._process.pid))
 
     def _request(self, method: str, params: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         self._last_id += 1
@@ -98,9 +102,9 @@ def _tree(root: int) -> list[int]:
     return found
 
 
-def _resident_kib(process: int) -> int:
+def _status_kib(process: int, field: str) -> int:
     lines = _read(f"/proc/{process}/status").splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return sum(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def _listed(folder: str) -> list[str]:

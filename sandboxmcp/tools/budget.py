@@ -7,6 +7,7 @@ of the lines is never below the estimate of the joined text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.tokens import estimate_tokens
@@ -17,6 +18,7 @@ MAXIMUM = 1_000_000
 ELLIPSIS = "…"
 _CHARS_PER_TOKEN = 32
 """More characters than one token ever covers, for a first cut of very long lines."""
+_LONGEST_REMEMBERED = 500
 
 
 def checked_budget(budget_tokens: int) -> int:
@@ -32,6 +34,12 @@ def checked_budget(budget_tokens: int) -> int:
 
 def cost(line: str) -> int:
     """Tokens of one line with its line end."""
+    return _remembered_cost(line) if len(line) <= _LONGEST_REMEMBERED else estimate_tokens(line + "\n")
+
+
+@lru_cache(maxsize=4_096)
+def _remembered_cost(line: str) -> int:
+    """A layout prices the same lines again and again."""
     return estimate_tokens(line + "\n")
 
 

@@ -60,7 +60,8 @@ def _scope(services: Services, scope: str, source: str | None, kind: ContentKind
 
 
 def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> list[Section]:
-    shares = fair_shares([wanted(one, None, limit) for one in found], budget_tokens)
+    alone = len(found) == 1  # then it has all, and what it would take need not be counted
+    shares = [budget_tokens] if alone else fair_shares([wanted(one, None, limit) for one in found], budget_tokens)
     spare = budget_tokens - sum(shares)
     sections: list[Section] = []
     seen = Seen()
