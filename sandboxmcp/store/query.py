@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from sandboxmcp.store.kin import KIN
 from sandboxmcp.store.words import STOP_WORDS, folded, pieces_of, words_in
 
 Role = Literal["word", "piece", "glued", "kin", "repair"]
@@ -14,6 +15,9 @@ Role = Literal["word", "piece", "glued", "kin", "repair"]
 PIECE_WEIGHT = 0.8
 GLUED_WEIGHT = 0.8
 KIN_WEIGHT = 0.4
+PARTICLE_WEIGHT = 0.5
+_PARTICLES = frozenset("out up off down away".split())
+"""They belong to the verb before them and say little by themselves: "timed out", "shut down"."""
 _LONGEST_QUERY = 64
 """Words of a query that are looked at; no question needs more and each costs a look into the index."""
 _LONGEST_WORD = 64
@@ -52,86 +56,11 @@ def _all_words(query: str) -> Iterator[Word]:
     raw = ([word for word in raw if folded(word) not in STOP_WORDS] or raw)[:_LONGEST_QUERY]
     for word in raw:
         text = folded(word)
-        yield Word(text)
+        yield Word(text, PARTICLE_WEIGHT if text in _PARTICLES and len(raw) > 1 else 1.0)
         for piece in pieces_of(word):
             yield Word(folded(piece), PIECE_WEIGHT, "piece", text)
     for first, second in itertools.pairwise(raw):
         yield Word(folded(first + second)[:_LONGEST_WORD], GLUED_WEIGHT, "glued", folded(first))
     for word in raw:
-        for kin in _KIN.get(folded(word), ()):
+        for kin in KIN.get(folded(word), ()):
             yield Word(kin, KIN_WEIGHT, "kin", folded(word))
-
-
-_KIN_GROUPS = """
-error errors fail failed failure failures failing exception fatal broken wrong
-crash crashed abort aborted panic segfault killed died
-warning warn caution deprecated obsolete
-denied forbidden refused rejected unauthorized permission permissions disallowed
-login logon signin authentication credentials password
-missing absent lacks nonexistent unknown undefined
-slow latency delay duration elapsed timeout
-timeout timed deadline expired exceeded
-stop stopped halt terminated exited shutdown quit
-start started launch boot begin startup
-delete deleted remove removed erase purge drop uninstall
-create created add added make generate insert
-change changed modify modified edit update updated alter
-upgrade bump update newer
-install installed setup
-memory ram heap oom
-disk storage space filesystem volume
-processor cpu cores
-network connection host route socket interface
-connect connection reach reachable unreachable
-folder directory dir path
-file filename document
-config configuration configure settings options preferences
-option flag argument parameter switch
-default fallback standard
-limit maximum max cap threshold quota
-minimum min least lowest
-list listing enumerate show display print
-find search locate lookup
-copy duplicate replicate clone mirror
-duplicate repeated already exists unique
-retry retries attempt attempts again
-download fetch pull retrieve get
-upload push send publish
-size length bytes large
-count number total amount
-time date timestamp when
-user account owner username
-author committer contributor maintainer
-database db sql schema
-test tests spec suite assertion
-version release tag revision
-invalid illegal malformed corrupt bad
-ignore ignored skip skipped exclude excluded
-enable enabled activate on
-disable disabled deactivate off
-parallel concurrent simultaneous jobs threads
-environment env variable variables
-encrypt encryption tls ssl cipher
-certificate cert x509
-vulnerability cve advisory insecure security
-dependency dependencies requires required package
-link url address href
-picture image photo
-temporary temp tmp
-backup snapshot dump archive
-hang hung stuck deadlock blocked
-port listen listening bind
-""".strip().splitlines()
-"""Words that developers use for one another, from common usage; every word of a line stands for the others at low weight."""
-
-
-def _kin_table() -> dict[str, tuple[str, ...]]:
-    table: dict[str, dict[str, None]] = {}
-    for line in _KIN_GROUPS:
-        group = line.split()
-        for word in group:
-            table.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))
-    return {word: tuple(others) for word, others in table.items()}
-
-
-_KIN = _kin_table()

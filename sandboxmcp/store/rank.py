@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sandboxmcp.store.snippets import template_of
 from sandboxmcp.store.words import HEADINGS_BETWEEN, folded
 
 TITLE_WEIGHT = 2
@@ -21,6 +22,8 @@ _PART_WEIGHTS = (TITLE_WEIGHT, 0.5, 1, 1)
 """What a word counts in the innermost heading, the headings around it, the body, and the pieces beside it."""
 _K1 = 1.2
 _B = 0.75
+_ALIKE = 0.3
+"""What further words in place of one word of the query count, beside the best of them: five synonyms are no five answers."""
 _PROXIMITY = 0.5
 _PROXIMITY_DEPTH = 100
 _WORD_LETTERS = 6
@@ -37,6 +40,8 @@ class Term:
     stem: str
     weight: float
     passages: int
+    stands_for: str = ""
+    """The query's word that it is looked for in place of; terms of one word count once, by the best of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Ranked:
     score: float
     best_line: int
     telling: tuple[int, int] | None = None
-    """Indexes of the first and the last line in its body that hold a word of the query; None when only its title does."""
+    """Indexes of the first and the last line in its body to show for the query's words; None when only its title has any."""
 
 
 def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int, mean_words: float, stems: Stems) -> list[Ranked]:
@@ -68,12 +73,22 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
     """
     worth = {term.stem: term.weight * _idf(term.passages, passages) for term in terms}
     found = _places(candidates, worth, stems)
-    order = [_Scored(candidate, places, _score(candidate, places, worth, max(mean_words, 1.0))) for candidate, places in found]
+    stands_for = {term.stem: term.stands_for or term.stem for term in terms}
+    order = [
+        _Scored(candidate, places, _score(candidate, places, worth, stands_for, max(mean_words, 1.0)))
+        for candidate, places in found
+    ]
     order.sort(key=lambda scored: -scored.score)
     for scored in order[:_PROXIMITY_DEPTH]:
         scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
     near = sorted(order[:_PROXIMITY_DEPTH], key=lambda scored: -scored.score)
-    return [Ranked(s.candidate, s.score, _best_line(s.places, worth), _telling(s.places)) for s in near + order[_PROXIMITY_DEPTH:]]
+    return [_ranked(scored, worth) for scored in near + order[_PROXIMITY_DEPTH:]]
+
+
+def _ranked(scored: _Scored, worth: Mapping[str, float]) -> Ranked:
+    held = _by_line(scored.places, worth)
+    best_line = max(held, key=lambda line: (held[line], -line), default=0)
+    return Ranked(scored.candidate, scored.score, best_line, _telling(held, scored.candidate.body))
 
 
 def _idf(holding: int, passages: int) -> float:
@@ -141,12 +156,24 @@ def _like(stems: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join((*_MARKS, *(rf"{head}[^\W_]*" for head in heads))))
 
 
-def _score(candidate: Candidate, places: Sequence[_Place], worth: Mapping[str, float], mean_words: float) -> float:
+_OTHERS = float(__import__("os").environ.get("OTHERS", "1"))
+
+
+def _score(
+    candidate: Candidate, places: Sequence[_Place], worth: Mapping[str, float], stands_for: Mapping[str, str], mean_words: float
+) -> float:
     counts: dict[str, float] = {}
     for place in places:
         counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
     norm = _K1 * (1 - _B + _B * candidate.words / mean_words)
-    return sum(worth[stem] * count * (_K1 + 1) / (count + norm) for stem, count in sorted(counts.items()))
+    best: dict[str, float] = {}
+    every = 0.0
+    for stem, count in sorted(counts.items()):
+        value = worth[stem] * count * (_K1 + 1) / (count + norm)
+        every += value
+        best[stands_for[stem]] = max(best.get(stands_for[stem], 0.0), value)
+    once = sum(best.values())
+    return once + _ALIKE * (every - once)
 
 
 def _nearness(places: Sequence[_Place], terms: int) -> float:
@@ -160,14 +187,21 @@ def _nearness(places: Sequence[_Place], terms: int) -> float:
     return min(1.0, sum(closest.values()) / max(1, terms - 1))
 
 
-def _telling(places: Sequence[_Place]) -> tuple[int, int] | None:
-    lines = [place.line for place in places if place.part == _BODY]
-    return (lines[0], lines[-1]) if lines else None
+def _telling(held: Mapping[int, float], body: str) -> tuple[int, int] | None:
+    """The first and the last line with a word of the query; of lines with one template only the one that says most counts."""
+    if len(held) < 2:
+        return (min(held), min(held)) if held else None
+    lines = body.split("\n")
+    by_template: dict[str, int] = {}
+    for line in sorted(held, key=lambda line: (-held[line], line)):
+        by_template.setdefault(template_of(lines[line]), line)
+    return min(by_template.values()), max(by_template.values())
 
 
-def _best_line(places: Sequence[_Place], worth: Mapping[str, float]) -> int:
+def _by_line(places: Sequence[_Place], worth: Mapping[str, float]) -> dict[int, float]:
+    """What the different words on each line of the body are worth."""
     held: dict[int, dict[str, float]] = {}
     for place in places:
         if place.part == _BODY:
             held.setdefault(place.line, {})[place.stem] = worth[place.stem]
-    return max(held, key=lambda line: (sum(held[line].values()), -line), default=0)
+    return {line: sum(words.values()) for line, words in held.items()}

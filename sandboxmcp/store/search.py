@@ -57,6 +57,8 @@ class _Held:
     text: str
     weight: float
     passages: int
+    stands_for: str
+    """The stem of the query's word that it is looked for in place of; its own for a word of the query."""
 
 
 class _Known:
@@ -72,14 +74,14 @@ class _Known:
     def learn(self, words: Sequence[Word]) -> None:
         served = set()
         for word in words:
-            if self._hold(word.text, word.weight) and word.role in ("word", "piece"):
+            if self._hold(word.text, word.weight, word.origin) and word.role in ("word", "piece"):
                 served.add(word.origin or word.text)
         for word in words:
             if word.role == "word" and word.text not in served:
                 self._stand_in(word.text)
 
     def terms(self) -> list[Term]:
-        return [Term(stem, held.weight, held.passages) for stem, held in self._held.items()]
+        return [Term(stem, held.weight, held.passages, held.stands_for) for stem, held in self._held.items()]
 
     def candidates(self, limit: int) -> list[int]:
         """Ids of passages worth ranking: the best by the query's own words, then by those that only stand near them in meaning."""
@@ -98,7 +100,7 @@ class _Known:
 
     def _stand_in(self, text: str) -> None:
         stem = self._stems([text])[text]
-        whole = [other for other in completions(self._connection, stem) if self._hold(other, COMPLETION_WEIGHT)]
+        whole = [other for other in completions(self._connection, stem) if self._hold(other, COMPLETION_WEIGHT, text)]
         if whole:
             return
         mended = 0
@@ -107,16 +109,16 @@ class _Known:
             if mended == _MOST_REPAIRS or (mended and distance > nearest):
                 return
             nearest = distance
-            mended += self._hold(other, REPAIR_WEIGHT)
+            mended += self._hold(other, REPAIR_WEIGHT, text)
 
-    def _hold(self, text: str, weight: float) -> bool:
+    def _hold(self, text: str, weight: float, origin: str = "") -> bool:
         stem = self._stems([text])[text]
         if stem not in self._counts:
             count = self._field.holding(self._connection, text, _OWN_TEXT)
             self._counts[stem] = count or self._field.holding(self._connection, text)
         count = self._counts[stem]
         if count and (stem not in self._held or self._held[stem].weight < weight):
-            self._held[stem] = _Held(text, weight, count)
+            self._held[stem] = _Held(text, weight, count, self._stems([origin])[origin] if origin else stem)
         return count > 0
 
 
@@ -145,7 +147,7 @@ class _Row(NamedTuple):
         text, title = self.candidate.body, self.candidate.title
         first, last = self.first_line, self.last_line
         if one.telling is not None and not self.partial:
-            before, text, after = window(text, *one.telling)
+            before, text, after = window(text, *one.telling, title)
             first, last = first + before, last - after
         return Hit(self.handle, self.label, first, last, text, one.score, title, self.created_at, bool(self.partial))
 

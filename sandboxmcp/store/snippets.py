@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from sandboxmcp.core.model import Hit
+from sandboxmcp.store.words import HEADINGS_BETWEEN
 
 _VARIABLE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
 _NOT_WORDS = re.compile(r"[\W_]+")
 _TEMPLATE_READ = 300
 _TEMPLATE_LENGTH = 140
 JOINED_BYTES = 800
-_AROUND = 1
-"""Lines beside those that hold a word: what answers often stands next to what was asked for."""
+_SMALL_LETTERS = 80
+"""A text of no more is shown whole."""
 
 T = TypeVar("T")
 
@@ -25,11 +26,18 @@ def template_of(line: str) -> str:
     return _NOT_WORDS.sub(" ", _VARIABLE.sub("0", line[:_TEMPLATE_READ].lower())).strip()[:_TEMPLATE_LENGTH]
 
 
-def window(text: str, first: int, last: int) -> tuple[int, str, int]:
-    """The lines from index `first` to `last` with one more on either side; and how many are left out before and after them."""
+def window(text: str, first: int, last: int, title: str = "") -> tuple[int, str, int]:
+    """The lines from index `first` to `last`; and how many are left out before and after them.
+
+    From the beginning of the text if that names its section: an option's text without the option answers nothing.
+    """
+    if len(text) <= _SMALL_LETTERS:
+        return 0, text, 0
     lines = text.split("\n")
-    start, end = max(0, first - _AROUND), min(len(lines), last + 1 + _AROUND)
-    return start, "\n".join(lines[start:end]), len(lines) - end
+    heading = title.rpartition(HEADINGS_BETWEEN)[2]
+    if heading and (heading in lines[0] or lines[0].strip() in heading):
+        first = 0
+    return first, "\n".join(lines[first : last + 1]), len(lines) - last - 1
 
 
 def repeats_last(items: Iterable[T], best_line: Callable[[T], str]) -> list[T]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sandboxmcp.core.model import Hit
 from sandboxmcp.store.kinds import recognise_form, recognise_kind
 from sandboxmcp.store.rank import Candidate, Term, ranked
-from sandboxmcp.store.snippets import neighbours_joined, repeats_last, template_of
+from sandboxmcp.store.snippets import neighbours_joined, repeats_last, template_of, window
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.vocabulary import edit_distance
 from sandboxmcp.store.words import Kept, Pieces, folded, pieces_of, words_in
@@ -174,3 +174,40 @@ def test_edits_are_counted_up_to_a_bound(one, other, distance):
 @given(st.text("ab", max_size=6), st.text("ab", max_size=6))
 def test_the_distance_is_the_same_both_ways(one, other):
     assert edit_distance(one, other, 2) == edit_distance(other, one, 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "title", "shown"),
+    [
+        (2, 2, "", (2, "the third line, of the same length as others", 1)),
+        (
+            1,
+            1,
+            "Guide › the first line",
+            (0, "the first line, of the same length as others\nthe second line, of the same length", 2),
+        ),
+    ],
+    ids=["the lines that say something", "from the line that names the section"],
+)
+def test_a_window_holds_what_is_asked_for(first, last, title, shown):
+    lines = "the first line, of the same length as others\nthe second line, of the same length\n"
+    text = lines + "the third line, of the same length as others\nthe fourth line, of the same length"
+    assert window(text, first, last, title) == shown
+
+
+def test_a_small_text_is_shown_whole():
+    assert window("one\ntwo\nthree", 1, 1) == (0, "one\ntwo\nthree", 0)
+
+
+def test_of_lines_alike_only_one_is_told():
+    body = "10:01 disk is full\n10:02 disk is full\n10:03 all is well\n10:04 disk is full"
+    (one,) = ranked([Candidate(1, "", body, "", 20)], [Term("disk", 1.0, 1)], 9, 20.0, Stemmer())
+    assert one.telling == (0, 0)
+
+
+def test_many_words_in_place_of_one_do_not_outweigh_an_answer_to_all():
+    stems = Stemmer()
+    terms = [Term("stop", 1.0, 1), Term("halt", 0.4, 1, "stop"), Term("quit", 0.4, 1, "stop"), Term("daemon", 1.0, 1)]
+    bodies = ["halt quit halt quit", "stop daemon one two"]
+    candidates = [Candidate(n, "", body, "", 4) for n, body in enumerate(bodies)]
+    assert [one.candidate.id for one in ranked(candidates, terms, 9, 4.0, stems)] == [1, 0]

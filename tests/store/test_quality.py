@@ -71,7 +71,7 @@ def _typos() -> tuple[str, list[tuple[str, str]]]:
     return text, [(misspelt(query), mark) for query, mark in wanted[::2]]
 
 
-KINDS = {"log": (_log, 45, 50), "records": (_records, 30, 30), "manual": (_manual, 30, 30), "typos": (_typos, 20, 24)}
+KINDS = {"log": (_log, 50, 50), "records": (_records, 30, 30), "manual": (_manual, 30, 30), "typos": (_typos, 22, 24)}
 """For each kind: how many find it among the first three passages, and among the first ten."""
 
 
