@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxmcp.store.chunking.forms import chunked
-from sandboxmcp.store.chunking.parts import CHUNK_BYTES, PASSAGE_BYTES, PASSAGE_LINES, passages_of
+from sandboxmcp.store.chunking.parts import CHUNK_BYTES, PASSAGE_BYTES, PASSAGE_LINES, PASSAGE_PARTS, passages_of
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import LINE_BYTES, numbered_lines
 from sandboxmcp.store.markup import SPELLING
@@ -87,7 +87,7 @@ def test_no_chunk_and_no_passage_is_larger_than_its_cap(text, form):
         assert sum(len(line.text.encode()) + 1 for line in chunk.lines) <= CHUNK_BYTES
         for passage in passages_of(chunk):
             assert len(passage.text.encode()) <= max(PASSAGE_BYTES, LINE_BYTES)
-            assert passage.text.count("\n") < PASSAGE_LINES
+            assert passage.text.count("\n") < (PASSAGE_PARTS if passage.partial else PASSAGE_LINES)
 
 
 @given(texts, forms)
