@@ -6,7 +6,9 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from sandboxmcp.core.resources import data_folder
 from sandboxmcp.kernels.languages import script_languages
 
 EXAMPLES = sorted(data_folder("kernels").glob("*/example.toml"))
-REQUIRED_IN_CI = "javascript typescript perl ruby php r go rust".split()
+REQUIRED_IN_CI = "javascript typescript perl ruby php r go rust elixir csharp".split()
 
 
 def toolchains() -> list[str]:
@@ -70,6 +72,8 @@ EXITS = {
     "r": "quit(status = 7)",
     "go": 'import "os"\nfunc main() { os.Exit(7) }',
     "rust": "std::process::exit(7)",
+    "elixir": "System.halt(7)",
+    "csharp": "class Program { static int Main() { return 7; } }",
 }
 
 
@@ -104,6 +108,7 @@ NEIGHBOURS = {
     "perl": ("Lib.pm", "package Lib; our $value = 42; 1;", "use Lib; print $Lib::value, qq(\\n);"),
     "php": ("lib.php", "<?php $value = 42;", "require './lib.php'; echo $value, PHP_EOL;"),
     "r": ("lib.R", "value <- 42", "source('lib.R'); cat(value, '\\n', sep = '')"),
+    "elixir": ("lib.exs", "defmodule Lib, do: def(value, do: 42)", 'Code.require_file("lib.exs"); IO.puts(apply(Lib, :value, []))'),
 }
 
 
@@ -126,6 +131,7 @@ BINDINGS = {
     "go": 'import "fmt"\nfunc main() { fmt.Println(FILE_PATH, len(FILE_CONTENT)) }',
     "rust": '#![allow(unused)]\nfn main() { println!("{} {}", FILE_PATH, FILE_CONTENT.len()) }',
     "elixir": 'IO.puts("#{file_path} #{byte_size(file_content)}")',
+    "csharp": 'class P { static void Main() { System.Console.WriteLine(FILE_PATH + " " + FILE_CONTENT.Length); } }',
 }
 
 
@@ -134,6 +140,38 @@ def test_a_file_is_bound_by_its_path_and_its_content(languages, language):
     file = languages.workspace / "bound.txt"
     file.write_text("one\ntwo")
     assert run(languages, language, BINDINGS[language], file=BoundFile(file))[1:] == (f"{file} 7\n", "")
+
+
+OTHERS = {"deno": "Deno.version.deno", "bun": "Bun.version", "tsx": "process.versions.node"}
+"""Runtimes of TypeScript beside Node.js, each with something that the others do not have."""
+
+
+def installation_of(program):
+    """The folder that setting `tool_folders` wants, of a program on PATH or in this environment."""
+    path = f"{os.environ['PATH']}:{Path(sys.executable).parent}"
+    if (found := shutil.which(program, path=path)) is None:
+        pytest.skip(f"{program} is not installed")
+    return Path(found).parent
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_typescript_runs_by_each_of_its_runtimes(make_inside, program):
+    folder = installation_of(program)
+    language = script_languages()["typescript"]
+    chosen = next(one for one in language.alternatives if one.program == program)
+    inside = make_inside(tool_folders=str(folder.parent if folder.name == "bin" else folder))
+
+    async def take_only() -> None:
+        async with inside.runner.session() as session:
+            session._scripts = {"typescript": replace(language, alternatives=(chosen,))}
+
+    inside.wait(take_only())
+    table = tomllib.loads((data_folder("kernels") / "typescript" / "example.toml").read_text())
+    assert run(inside, "typescript", table["code"])[1:] == (table["stdout"], "")
+    known = f"const seen: boolean = typeof {OTHERS[program]} === 'string'; console.log(seen, FILE_CONTENT.length)"
+    file = inside.workspace / "bound.txt"
+    file.write_text("one")
+    assert run(inside, "typescript", known, file=BoundFile(file))[1:] == ("true 3\n", "")
 
 
 def test_a_script_larger_than_an_argument_runs(languages):
