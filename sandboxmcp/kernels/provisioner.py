@@ -27,6 +27,9 @@ from sandboxmcp.kernels.runtimes import Runtimes
 from sandboxmcp.kernels.specs import FORKED
 from sandboxmcp.policy.sources import engine_of
 
+_OURS = ("python", "python3", "python{}.{}".format(*sys.version_info))
+"""What jupyter_client takes for the interpreter that runs it (LocalProvisioner.pre_launch and KernelManager.format_kernel_cmd)."""
+
 
 def _settings(folder: Any) -> Settings:
     """Those in force; a client such as JupyterLab says where its notebook lies, which is the workspace unless one is set.
@@ -125,7 +128,7 @@ class BwrapProvisioner(KernelProvisionerBase):
             raise KernelError(f"the kernelspec {self.kernel_spec.display_name!r} has an empty argv", "Mend its kernel.json.")
         if argv[0] == FORKED:
             return []
-        return [sys.executable, *argv[1:]] if argv[0] in ("python", "python3") else argv
+        return [sys.executable, *argv[1:]] if argv[0] in _OURS else argv
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         if self._launcher is None or self._sockets is None:

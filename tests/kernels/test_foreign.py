@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 
 import pytest
 
 from sandboxmcp.core.errors import KernelError, UsageError
+from sandboxmcp.core.model import Script
 
+FROM_PYPI = {"xpython": "xpython", "bash": "bash_kernel"}
+"""Kernels that other people publish → the module that they are."""
 SPECS = {
+    "bash": {"argv": ["python", "-m", "bash_kernel", "-f", "{connection_file}"], "language": "bash"},
     "theirs": {"argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"},
     "named": {
         "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "language": "python",
         "metadata": {"kernel_provisioner": {"provisioner_name": "local-provisioner"}},
+    },
+    "versioned": {
+        "argv": ["python{}.{}".format(*sys.version_info), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "language": "python",
     },
     "missing": {"argv": ["/no/such/program", "{connection_file}"], "language": "x"},
     "empty": {"argv": [], "language": "x"},
@@ -33,7 +43,7 @@ def theirs(make_inside, tmp_path_factory):
     (folder / "kernels/garbled/kernel.json").write_text("{")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(folder))
-        yield make_inside(kernelspecs=[*SPECS, "garbled", "absent"], kernel_start_s=4)
+        yield make_inside(kernelspecs=[*SPECS, "xpython", "garbled", "absent"], kernel_start_s=8)
 
 
 @pytest.mark.parametrize("name", ["theirs", "named"])
@@ -58,7 +68,7 @@ def test_its_output_is_not_lost_when_there_is_much_of_it(theirs):
     [
         ("missing", "the kernel died at its start(.|\n)*/no/such/program: No such file or directory"),
         ("dies", "the kernel died at its start(.|\n)*I cannot start"),
-        ("silent", "the kernel did not answer within 4 s"),
+        ("silent", "the kernel did not answer within 8 s"),
         ("empty", "has an empty argv"),
         ("garbled", "cannot be used"),
     ],
@@ -80,3 +90,39 @@ def test_a_kernelspec_that_is_not_allowed_is_an_unknown_language(inside):
 
 def test_the_sandbox_goes_on_after_broken_kernels(theirs):
     assert theirs.run("print(1)").stdout == b"1\n"
+
+
+CODE = {
+    "xpython": ("x = 41", "import os, socket\nprint(x + 1, socket.gethostname(), os.getuid())"),
+    "bash": ("x=41", "echo $((x + 1)) $(hostname) $(id -u)"),
+}
+FOREVER = {"xpython": "while True: pass", "bash": "while :; do :; done"}
+
+
+@pytest.fixture(params=FROM_PYPI)
+def published(request):
+    """The name of a kernelspec whose kernel is installed here."""
+    if importlib.util.find_spec(FROM_PYPI[request.param]) is None:
+        pytest.skip(f"{FROM_PYPI[request.param]} is not installed")
+    return request.param
+
+
+def test_a_published_kernel_runs_in_the_sandbox_and_keeps_its_variables(theirs, published):
+    async def both():
+        async with theirs.runner.session() as session:
+            name = f"from-{published}"
+            outcomes = [await session.run_in(name, Script("x", published, code, 30)) for code in CODE[published]]
+            await session.named.stop(name)
+            return outcomes
+
+    first, second = theirs.wait(both())
+    assert (first.status, second.status, second.stdout.path.read_text()) == ("ok", "ok", "42 sandbox 1000\n")
+
+
+def test_a_published_kernel_ends_with_its_time(theirs, published):
+    assert theirs.run(FOREVER[published], published, timeout_s=2).outcome.status == "timeout"
+    assert theirs.run(CODE[published][0], published).outcome.status == "ok"
+
+
+def test_the_interpreter_that_a_kernelspec_names_by_its_version_is_ours(theirs):
+    assert theirs.run("import sys\nprint(sys.prefix)", "versioned").text == f"{sys.prefix}\n"
