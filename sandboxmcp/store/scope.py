@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.model import Scope
@@ -103,14 +104,15 @@ class Field:
             )
         return [rowid for _, rowid in sorted(found)[:limit]]
 
-    def together(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
-        """Ids of at most `limit` passages with all of the words, then with all but the last, and so on: short ones of the newest.
+    def together(self, connection: Connection, words: Sequence[str], ranked: int, limit: int) -> list[int]:
+        """Ids of at most `limit` passages that hold several of the words, the first `ranked` of which are looked for elsewhere.
 
-        For words so common that ranking all their passages would take long: the work is bounded by the rarest, the first.
+        For words so common that ranking all their passages would take long: the rarer word of two bounds the work, and of many
+        passages the short ones of the newest are taken. The words come rarest first.
         """
         found: dict[int, None] = {}
-        for count in range(min(len(words), _TOGETHER), 0, -1):
-            match = " AND ".join(f'"{word}"' for word in words[:count])
+        for chosen in _sets(words, ranked):
+            match = " AND ".join(f'"{word}"' for word in chosen)
             for ids in reversed(self.ranges):
                 if len(found) < limit:
                     rows = connection.execute(
@@ -122,6 +124,16 @@ class Field:
                     )
                     found.update(dict.fromkeys(rowid for (rowid,) in rows))
         return list(found)[:limit]
+
+
+def _sets(words: Sequence[str], ranked: int) -> Iterator[Sequence[str]]:
+    """Which words are looked for together: all, then pairs with a common word, the rarest first; alone if none is ranked."""
+    if len(words) > 2:
+        yield words[:_TOGETHER]
+    pairs = sorted(combinations(range(len(words)), 2), key=sum)
+    yield from ([words[one], words[other]] for one, other in [pair for pair in pairs if pair[1] >= ranked][:_TOGETHER])
+    if not ranked:
+        yield words[:1]
 
 
 def field_of(connection: Connection, scope: Scope) -> Field:

@@ -22,8 +22,8 @@ COMPLETION_WEIGHT = 0.7
 REPAIR_WEIGHT = 0.8
 _CANDIDATES = 200
 _POSTINGS = 5_000
-"""Passages that SQLite ranks for a query. The rarest words come first; a word that would exceed this only adds to the score.
-Where already the rarest word is in more passages, those are looked at that hold the most of the words (`Field.together`)."""
+"""Passages that SQLite ranks for a query. The rarest words come first. A word that would exceed this adds to the score, and
+those passages are looked at that hold it together with rarer ones (`Field.together`)."""
 _KIN_POSTINGS = 1_000
 _MOST_REPAIRS = 2
 _REPAIRS_TRIED = 8
@@ -94,9 +94,13 @@ class _Known:
     def _best(self, held: Sequence[_Held], postings: int, limit: int) -> list[int]:
         by_rarity = sorted(held, key=lambda one: one.passages)
         chosen = _rarest(by_rarity, postings)
-        if chosen or not held:
-            return self._field.best(self._connection, chosen, limit) if chosen else []
-        return self._field.together(self._connection, [one.text for one in by_rarity], limit)
+        found: dict[int, None] = {}
+        if len(chosen) < len(held) and (not chosen or postings == _POSTINGS):
+            texts = [one.text for one in by_rarity]
+            found.update(dict.fromkeys(self._field.together(self._connection, texts, len(chosen), limit)))
+        if chosen:
+            found.update(dict.fromkeys(self._field.best(self._connection, chosen, limit)))
+        return list(found)
 
     def _stand_in(self, text: str) -> None:
         stem = self._stems([text])[text]
