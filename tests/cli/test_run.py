@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,19 @@ import pytest
 
 from sandboxmcp.kernels.languages import script_languages
 
+ASKS = """[pack]
+name = "asks"
+[[rule]]
+id = "colours"
+language = "python"
+import = "colorsys"
+verdict = "ask"
+because = "It has colours."
+instead = "Leave them."
+[[rule.example]]
+code = "import colorsys"
+verdict = "ask"
+"""
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -40,6 +56,33 @@ def test_the_first_line_of_a_file_without_an_ending_names_its_language(say: Any,
 
 def test_what_is_said_of_a_timeout_names_the_flag(say: Any) -> None:
     assert "raise --timeout, or run less" in say("run", "--lang", "shell", "-c", "sleep 60", "--timeout", "0.5").out
+
+
+@pytest.mark.parametrize(("typed", "code", "said"), [("y", 0, "\n| allowed\n"), ("n", 3, "The user was asked and said no.")])
+def test_what_the_policy_asks_is_put_to_who_sits_at_the_terminal(tmp_path: Path, typed: str, code: int, said: str) -> None:
+    (tmp_path / "asks.toml").write_text(ASKS)
+    (tmp_path / "project").mkdir()
+    flags = [
+        "--workspace",
+        str(tmp_path / "project"),
+        "--data-dir",
+        str(tmp_path / "data"),
+        "--policy-packs",
+        f"default,{tmp_path}/asks.toml",
+    ]
+    command = [sys.executable, "-m", "sandboxmcp", "run", *flags, "-c", "import colorsys; print('allowed')"]
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        asked = b""
+        while not asked.endswith(b"[y/N] "):
+            asked += os.read(ours, 1_000)
+        os.write(ours, f"{typed}\n".encode())
+        out, _ = process.communicate(timeout=60)
+    told = out if code == 0 else os.read(ours, 4_000).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert (process.returncode, b"It has colours." in asked, said in told) == (code, True, True)
 
 
 def test_a_run_is_counted(say: Any) -> None:

@@ -60,6 +60,13 @@ def test_one_content_that_was_stored_twice_is_cited_once(services: Services) -> 
     assert (title.split(":")[0] in handles, title.endswith(" (3 copies)"), lines) == (True, True, ["| alpha", "| the zebra runs"])
 
 
+def test_a_passage_that_only_its_heading_answers_shows_the_heading(services: Services) -> None:
+    body = "\n\n".join(f"Paragraph {number} says a lot about stripes and grass. " + "More of it. " * 30 for number in range(6))
+    store(services, "notes", f"# Animals\n\n## Zebra\n\n{body}\n\n## Okapi\n\n{body.replace('Paragraph', 'Section')}\n")
+    text = search(services, ["okapi"], budget_tokens=2_000).text
+    assert '(under "Animals › Okapi")\n| Section 1 says' in text and "Paragraph" not in text
+
+
 def test_more_queries_than_the_budget_can_answer_are_counted(services: Services) -> None:
     store(services, "notes", "the zebra runs\n")
     answer = search(services, [f"zebra {number}" for number in range(500)], budget_tokens=300)
