@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import groupby
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
-from sandboxmcp.store.words import STOP_WORDS, folded, words_in
-from sandboxmcp.tools.budget import ELLIPSIS, Page, cost, cut, total_cost
-from sandboxmcp.tools.extract import GAP
+from sandboxmcp.tools.blocks import CITED, SMALLEST, beside, best_line, block, fitting, price, words_of
+from sandboxmcp.tools.budget import Page, cost, cut, total_cost
 from sandboxmcp.tools.fence import fenced, one_line
-from sandboxmcp.tools.items import Found, Others
+from sandboxmcp.tools.items import Found
 from sandboxmcp.tools.receipt import counted
 
-LINE_TOKENS = 200
-"""What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
 _MANY = 60
-_SMALLEST = 12
 _LEAST_LINE = 30
 """Tokens of the one line that a query is answered with at least."""
 _WEAK = 0.25
 """A hit with less than this part of the best score is far weaker."""
 _ALWAYS = 5
 """So many hits are worth showing however weak: the best one may hold the query's words by chance."""
-_CITED = 3
-"""Citations that are listed in one place; more are counted."""
-_RUN = 4
-"""So many equal lines that follow on each other are told by a number."""
-_STEM, _ENDING = 3, 3
-"""Letters that a word's beginning has at least, and that its ending may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +69,7 @@ def question(query: str) -> str:
 def wanted(found: Found, seen: Seen | None = None, limit: int | None = None) -> int:
     """Tokens that all its passages would take, for sharing out the budget; the first sixty stand for all."""
     hits = [hit for hit in _worth(found, limit) if seen is None or not seen.covers(hit)][: limit or _MANY]
-    return cost(question(found.query)) + sum(_price(hit, _told_of(found, hit)) for hit in hits) + _SMALLEST
+    return cost(question(found.query)) + sum(price(hit, beside(found, hit)) for hit in hits) + SMALLEST
 
 
 def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | None = None, elsewhere: str = "") -> Section:
@@ -109,9 +97,9 @@ def least(found: Found, seen: Seen) -> int:
     """Tokens for the best passage's best line, so that no query goes without."""
     hit = next((hit for hit in _worth(found, None) if not seen.covers(hit)), None)
     if hit is None:
-        return cost(question(found.query)) + _SMALLEST
+        return cost(question(found.query)) + SMALLEST
     lines = hit.text.split("\n")
-    line = cut(fenced([lines[_best_line(lines, _words(found.query))]])[0], _LEAST_LINE)
+    line = cut(fenced([lines[best_line(lines, words_of(found.query))]])[0], _LEAST_LINE)
     return total_cost([question(found.query), hit.citation, line, _Rest(0, 0, "ctx_search").line(len(found.hits))])
 
 
@@ -144,8 +132,8 @@ def _parted(hits: Iterable[Hit], seen: Seen) -> tuple[list[Hit], list[Hit]]:
 
 
 def _above(hits: Sequence[Hit]) -> str:
-    cited = " ".join(hit.citation for hit in hits[:_CITED])
-    return f"above: {cited}" + (f" +{len(hits) - _CITED}" if len(hits) > _CITED else "")
+    cited = " ".join(hit.citation for hit in hits[:CITED])
+    return f"above: {cited}" + (f" +{len(hits) - CITED}" if len(hits) > CITED else "")
 
 
 def _nothing(query: str) -> str:
@@ -176,117 +164,30 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
     """
     cited: list[str] = []
     left = 0
-    words = _words(found.query)
+    words = words_of(found.query)
     for number, hit in enumerate(hits):
         if seen.covers(hit):
             continue
         following = len(hits) - number - 1
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
-        told = _told_of(found, hit)
-        ways = [(hit, told)] * (hit.handle not in seen.labelled) + [(replace(hit, label=""), more) for more in (told, "")]
-        fitting = ((one, more, _fitting(one, more, words, room, first=not cited and not left)) for one, more in ways)
-        told, shown = next(((more, shown) for _, more, shown in fitting if shown is not None), ("", None))
+        told, shown = _shown(
+            hit, beside(found, hit), words, room, labelled=hit.handle in seen.labelled, first=not cited and not left
+        )
         if shown is None:
             left += 1
-            if room < _SMALLEST:
+            if room < SMALLEST:
                 left += sum(not seen.covers(one) for one in hits[number + 1 :])
                 break
             continue
-        page.add_all(_block(shown, told))
+        page.add_all(block(shown, told))
         seen.add(shown)
         cited.append(shown.citation)
     return tuple(cited), left
 
 
-def _told_of(found: Found, hit: Hit) -> str:
-    """What stands behind a hit's citation beside its label: the heading by which alone it was found, its copies, its equals."""
-    others = found.others.get((hit.handle, hit.first_line), Others())
-    equal = " ".join(others.citations[:_CITED]) + f" +{len(others.citations) - _CITED}" * (len(others.citations) > _CITED)
-    parts = [f'under "{one_line(hit.title, 80)}"'] if _by_title(hit, found.query) else []
-    parts += [f"{others.copies + 1} copies"] if others.copies else []
-    parts += [f"same text: {equal}"] if equal else []
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-@lru_cache(maxsize=1024)
-def _by_title(hit: Hit, query: str) -> bool:
-    """Does the heading over the hit hold a word of the query, and its text none? Words are compared by how they begin."""
-    words = [folded(word) for word in words_in(query)]
-    words = [word for word in words if word not in STOP_WORDS] or words
-    beginnings = {word[: max(_STEM, len(word) - _ENDING)] for word in words}
-    text, title = folded(hit.text), folded(hit.title)
-    return any(one in title for one in beginnings) and not any(one in text for one in beginnings)
-
-
-def _fitting(hit: Hit, told: str, words: Collection[str], room: int, *, first: bool) -> Hit | None:
-    """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
-    if _price(hit, told) <= room:
-        return hit
-    if not first and room < 2 * _SMALLEST:
-        return None
-    trimmed = _trimmed(hit, told, words, room)
-    tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
-    return trimmed if _price(trimmed, told) <= room and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
-
-
-def _block(hit: Hit, told: str) -> list[str]:
-    """The citation and the fenced lines, a run of equal ones as one."""
-    title = f" {one_line(hit.label, 60)}" if hit.label else ""
-    lines: list[str] = []
-    for line, run in groupby(fenced(hit.text.split("\n"))):
-        number = len(list(run))
-        lines += [cut(line, LINE_TOKENS)] * (number if number < _RUN else 1)
-        lines += [f"{GAP} {number - 1} more lines like it"] if number >= _RUN else []
-    return [hit.citation + title + told, *lines]
-
-
-@lru_cache(maxsize=1024)
-def _price(hit: Hit, told: str) -> int:
-    """Asked again for every try at sharing out the budget."""
-    return total_cost(_block(hit, told))
-
-
-def _trimmed(hit: Hit, told: str, words: Collection[str], room: int) -> Hit:
-    """The hit with only the lines around the one that holds most words of the query, as many as fit."""
-    lines = hit.text.split("\n")
-    best = _best_line(lines, words)
-    first = last = best
-    while True:
-        wider = [(first, last + 1)] if last + 1 < len(lines) else []
-        wider += [(first - 1, last)] if first else []
-        fitting = [pair for pair in wider if total_cost(_block(_window(hit, lines, *pair), told)) <= room]
-        if not fitting:
-            break
-        first, last = fitting[0]
-    return _cut_line(_window(hit, lines, first, last), told, words, room)
-
-
-def _words(query: str) -> set[str]:
-    return {word.casefold() for word in query.split()}
-
-
-def _best_line(lines: Sequence[str], words: Collection[str]) -> int:
-    """The index of the line with most of the words."""
-    return max(range(len(lines)), key=lambda index: (_matches(lines[index], words), -index))
-
-
-def _window(hit: Hit, lines: Sequence[str], first: int, last: int) -> Hit:
-    return replace(hit, text="\n".join(lines[first : last + 1]), first_line=hit.first_line + first, last_line=hit.first_line + last)
-
-
-def _cut_line(hit: Hit, told: str, words: Iterable[str], room: int) -> Hit:
-    """A single line that is too long even alone, cut at its end; and at its beginning where no word would be left otherwise."""
-    left = room - cost(_block(hit, told)[0])
-    if "\n" in hit.text or cost(fenced([hit.text])[0]) <= left:
-        return hit
-    short = cut(hit.text, max(left - 2, 0))
-    if not _matches(short, words):
-        folded_text = hit.text.casefold()
-        place = min((folded_text.find(word) for word in words if word in folded_text), default=0)
-        short = cut(ELLIPSIS + hit.text[place:], max(left - 2, 0)) if place else short
-    return replace(hit, text=short, partial=True)
-
-
-def _matches(line: str, words: Iterable[str]) -> int:
-    folded = line.casefold()
-    return sum(word in folded for word in words)
+def _shown(hit: Hit, told: str, words: Collection[str], room: int, *, labelled: bool, first: bool) -> tuple[str, Hit | None]:
+    """What fits of the hit, and of what is told beside it: rather the text than its label, rather the text than that."""
+    bare = replace(hit, label="")
+    ways = dict.fromkeys([*([] if labelled else [(hit, told)]), (bare, told), (bare, "")])
+    tried = ((more, fitting(one, more, words, room, first=first)) for one, more in ways)
+    return next((found for found in tried if found[1] is not None), ("", None))

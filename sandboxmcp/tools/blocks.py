@@ -1,0 +1,120 @@
+"""One passage as lines: its citation, what is to be known beside it, and of its text as much as a room holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import groupby
+
+from sandboxmcp.core.model import Hit
+from sandboxmcp.store.words import STOP_WORDS, folded, words_in
+from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, total_cost
+from sandboxmcp.tools.extract import GAP
+from sandboxmcp.tools.fence import fenced, one_line
+from sandboxmcp.tools.items import Found, Others
+
+LINE_TOKENS = 200
+"""What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
+CITED = 3
+"""Citations that are listed in one place; more are counted."""
+_RUN = 4
+"""So many equal lines that follow on each other are told by a number."""
+_STEM, _ENDING = 3, 3
+"""Letters that a word's beginning has at least, and that its ending may have."""
+SMALLEST = 12
+"""Tokens below which a passage is not worth trying."""
+
+
+def beside(found: Found, hit: Hit) -> str:
+    """What stands behind a hit's citation beside its label: the heading by which alone it was found, its copies, its equals."""
+    others = found.others.get((hit.handle, hit.first_line), Others())
+    equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
+    parts = [f'under "{one_line(hit.title, 80)}"'] if _by_title(hit, found.query) else []
+    parts += [f"{others.copies + 1} copies"] if others.copies else []
+    parts += [f"same text: {equal}"] if equal else []
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+@lru_cache(maxsize=1024)
+def _by_title(hit: Hit, query: str) -> bool:
+    """Does the heading over the hit hold a word of the query, and its text none? Words are compared by how they begin."""
+    words = [folded(word) for word in words_in(query)]
+    words = [word for word in words if word not in STOP_WORDS] or words
+    beginnings = {word[: max(_STEM, len(word) - _ENDING)] for word in words}
+    text, title = folded(hit.text), folded(hit.title)
+    return any(one in title for one in beginnings) and not any(one in text for one in beginnings)
+
+
+def fitting(hit: Hit, told: str, words: Collection[str], room: int, *, first: bool) -> Hit | None:
+    """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
+    if price(hit, told) <= room:
+        return hit
+    if not first and room < 2 * SMALLEST:
+        return None
+    trimmed = _trimmed(hit, told, words, room)
+    tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
+    return trimmed if price(trimmed, told) <= room and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
+
+
+def block(hit: Hit, told: str) -> list[str]:
+    """The citation and the fenced lines, a run of equal ones as one."""
+    title = f" {one_line(hit.label, 60)}" if hit.label else ""
+    lines: list[str] = []
+    for line, run in groupby(fenced(hit.text.split("\n"))):
+        number = len(list(run))
+        lines += [cut(line, LINE_TOKENS)] * (number if number < _RUN else 1)
+        lines += [f"{GAP} {number - 1} more lines like it"] if number >= _RUN else []
+    return [hit.citation + title + told, *lines]
+
+
+@lru_cache(maxsize=1024)
+def price(hit: Hit, told: str) -> int:
+    """Asked again for every try at sharing out the budget."""
+    return total_cost(block(hit, told))
+
+
+def _trimmed(hit: Hit, told: str, words: Collection[str], room: int) -> Hit:
+    """The hit with only the lines around the one that holds most words of the query, as many as fit."""
+    lines = hit.text.split("\n")
+    best = best_line(lines, words)
+    first = last = best
+    while True:
+        wider = [(first, last + 1)] if last + 1 < len(lines) else []
+        wider += [(first - 1, last)] if first else []
+        fitting = [pair for pair in wider if total_cost(block(_window(hit, lines, *pair), told)) <= room]
+        if not fitting:
+            break
+        first, last = fitting[0]
+    return _cut_line(_window(hit, lines, first, last), told, words, room)
+
+
+def words_of(query: str) -> set[str]:
+    return {word.casefold() for word in query.split()}
+
+
+def best_line(lines: Sequence[str], words: Collection[str]) -> int:
+    """The index of the line with most of the words."""
+    return max(range(len(lines)), key=lambda index: (_matches(lines[index], words), -index))
+
+
+def _window(hit: Hit, lines: Sequence[str], first: int, last: int) -> Hit:
+    return replace(hit, text="\n".join(lines[first : last + 1]), first_line=hit.first_line + first, last_line=hit.first_line + last)
+
+
+def _cut_line(hit: Hit, told: str, words: Iterable[str], room: int) -> Hit:
+    """A single line that is too long even alone, cut at its end; and at its beginning where no word would be left otherwise."""
+    left = room - cost(block(hit, told)[0])
+    if "\n" in hit.text or cost(fenced([hit.text])[0]) <= left:
+        return hit
+    short = cut(hit.text, max(left - 2, 0))
+    if not _matches(short, words):
+        folded_text = hit.text.casefold()
+        place = min((folded_text.find(word) for word in words if word in folded_text), default=0)
+        short = cut(ELLIPSIS + hit.text[place:], max(left - 2, 0)) if place else short
+    return replace(hit, text=short, partial=True)
+
+
+def _matches(line: str, words: Iterable[str]) -> int:
+    folded = line.casefold()
+    return sum(word in folded for word in words)
