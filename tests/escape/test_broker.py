@@ -239,6 +239,7 @@ PERL = "print $s qq(GET / HTTP/1.0\\r\\n\\r\\n); print <$s>"
 GO = """package main
 import ("io"; "net/http"; "os")
 func main() { r, e := http.Get("URL"); if e != nil { os.Exit(1) }; io.Copy(os.Stdout, r.Body) }"""
+CSHARP = 'class P { static void Main() { System.Console.Write(new System.Net.WebClient().DownloadString("URL")); } }'
 PYTHON = "import http.client, socket, urllib.request"
 EXIT = "() => process.exit(1)"
 LANGUAGES = {
@@ -256,6 +257,7 @@ LANGUAGES = {
     "Rscript": ("Rscript -e", 'cat(readLines("URL"))'),
     "elixir": ("elixir -e", ':inets.start(); {:ok, r} = :httpc.request(~c"URL"); IO.inspect(r)'),
     "go": ('f() { printf %s "$1" > m.go && GOCACHE=$PWD/cache go run m.go; }; f', GO),
+    "mcs": ('f() { printf %s "$1" > m.cs && mcs m.cs && mono m.exe; }; f', CSHARP),
     "curl": ("/usr/bin/curl -sS -m 3", "URL"),
     "wget": ("/usr/bin/wget -q -T 3 -t 1 -O -", "URL"),
     "git": ("git ls-remote", "URL/x.git"),
