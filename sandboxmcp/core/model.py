@@ -167,6 +167,8 @@ class Hit:
     created_at: float = 0.0
     partial: bool = False
     """True when a very long line was cut: the citation still names the whole line."""
+    passages: int = field(default=1, compare=False)
+    """So many of the index, joined as they follow on each other."""
 
     @property
     def citation(self) -> str:

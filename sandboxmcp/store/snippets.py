@@ -70,4 +70,5 @@ def _merged(one: Hit, other: Hit) -> Hit | None:
     early, late = (one, other) if one.first_line < other.first_line else (other, one)
     if early.last_line + 1 != late.first_line:
         return None
-    return replace(one, first_line=early.first_line, last_line=late.last_line, text=f"{early.text}\n{late.text}")
+    joined = f"{early.text}\n{late.text}"
+    return replace(one, first_line=early.first_line, last_line=late.last_line, text=joined, passages=one.passages + other.passages)

@@ -16,6 +16,8 @@ _WIDENED = 3
 """So many of the best hits."""
 _LINES = 8
 """At most so many more lines each: a signature without its body answers little."""
+_RANKED = 200
+"""Passages that a search looks at more closely."""
 _QUERY_TOKENS = 40
 """With less a query cannot even be answered by one cited line."""
 
@@ -27,10 +29,14 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
         StoreError.
     """
     source_of = cache(services.store.get)
-    every = services.store.search(query, scope, sort=sort)
+    every = services.store.search(query, scope, sort=sort, limit=_RANKED)
     hits, others = told_once(every, lambda handle: source_of(handle).digest)
     best = [_widened(services, hit, source_of(hit.handle)) for hit in hits[:_WIDENED]]
-    return Found(query, tuple(_marked(hit, source_of(hit.handle)) for hit in (*best, *hits[_WIDENED:])), others)
+    return Found(query, tuple(_marked(hit, source_of(hit.handle)) for hit in (*best, *hits[_WIDENED:])), others, _is_capped(every))
+
+
+def _is_capped(hits: Sequence[Hit]) -> bool:
+    return sum(hit.passages for hit in hits) >= _RANKED
 
 
 def affordable(queries: Sequence[str], room: int) -> int:

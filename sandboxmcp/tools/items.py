@@ -56,6 +56,8 @@ class Found:
     hits: tuple[Hit, ...]
     others: Mapping[tuple[str, int], Others] = field(default_factory=dict)
     """By handle and first line of the hit that stands for them."""
+    capped: bool = False
+    """Whether there may be more than were looked at."""
 
 
 def short_stream(source: Source, lines: Sequence[str]) -> Stream:

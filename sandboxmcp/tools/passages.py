@@ -83,7 +83,7 @@ def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | N
         page.add_cut(question(found.query))
     worth = _worth(found, limit)
     new, known = _parted(worth, seen)
-    rest = _Rest(len(new[limit:]) if limit else 0, len(found.hits) - len(worth), elsewhere)
+    rest = _Rest(len(new[limit:]) if limit else 0, len(found.hits) - len(worth), elsewhere, found.capped)
     if known:
         page.add(_above(known))
     elif not worth:
@@ -148,12 +148,13 @@ class _Rest:
     beyond: int
     weaker: int
     elsewhere: str
+    capped: bool = False
 
     def line(self, left: int) -> str:
         """`left`: hits that found no room. The weaker are told where nothing better is left out. Empty when nothing is."""
         if number := left + self.beyond:
             how = self.elsewhere or ("raise budget_tokens" if left else "raise limit")
-            return f"+{counted(number, 'more passage')}: {how}"
+            return f"+{number} or more passages: {how}" if self.capped else f"+{counted(number, 'more passage')}: {how}"
         return f"{counted(self.weaker, 'weaker passage')}: {self.elsewhere or 'set limit'}" if self.weaker else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -27,6 +28,10 @@ def test_what_found_no_room_is_counted_with_what_would_show_it() -> None:
     part = section(Found("zebra", ZEBRAS), 60, Seen(["h1"]), titled=False)
     assert part.lines[-1] == f"+{29 - len(part.cited)} more passages: raise budget_tokens" and total_cost(part.lines) <= 60
     assert (part.more, part.weaker) == (29 - len(part.cited), 0)
+
+
+def test_where_not_all_was_looked_at_the_number_is_a_least_one() -> None:
+    assert re.fullmatch(r"\+\d+ or more passages: raise budget_tokens", told(Found("zebra", ZEBRAS, capped=True), 60)[-1])
 
 
 def test_what_lies_beyond_a_limit_is_counted_with_the_limit() -> None:
