@@ -58,7 +58,7 @@ docs: setup ## write the generated pages again
 	@$(PYTHON_IN_VENV) scripts/reference.py
 
 lock: setup ## newest versions of everything into constraints-dev.txt
-	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --extra bwrap --no-annotate \
+	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --extra bwrap --extra semantic --no-annotate \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file constraints-dev.txt pyproject.toml
 
 wheel: setup ## dist/*.whl and dist/*.tar.gz

@@ -65,6 +65,7 @@ class Services:
             mask=self._mask,
             keep_raw=self.settings["capture.raw"],
             owner=(self.project, self.session),
+            semantic=self.settings["search.semantic"],
         )
         with contextlib.suppress(StoreError):  # a store that cannot be written can still be searched
             store.adopt()

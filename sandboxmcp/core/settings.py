@@ -186,6 +186,7 @@ KEYS: tuple[Key, ...] = (
     Key("capture.raw", _switch, False, "also keep what was captured before credentials in it were masked, mode 0600", _off),
     Key("index.head", _size, 32 << 20, "bytes from the start of a capture that are indexed"),
     Key("index.tail", _size, 32 << 20, "bytes from the end of a capture that are indexed"),
+    Key("search.semantic", _switch, False, "order the best passages by meaning too; needs the extra [semantic]"),
     Key("retention.captures", _integer(0, 36_500), 14, "days that captured outputs are kept; 0: until they are deleted"),
     Key("retention.pages", _integer(0, 36_500), 14, "days that fetched pages are kept; 0: until they are deleted"),
 )

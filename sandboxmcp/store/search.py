@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -33,7 +33,13 @@ _OWN_TEXT = "{body pieces}"
 Sort = Literal["relevance", "recent"]
 
 
-def search(connection: Connection, stems: Stems, query: str, scope: Scope, sort: Sort, limit: int) -> list[Hit]:
+Reorder = Callable[[str, Sequence[Ranked]], list[Ranked]]
+"""Orders the best passages for a query anew."""
+
+
+def search(
+    connection: Connection, stems: Stems, query: str, scope: Scope, sort: Sort, limit: int, reorder: Reorder | None = None
+) -> list[Hit]:
     """The best passages as hits; empty for a query without words or a scope without passages."""
     words = query_words(query)
     field = field_of(connection, scope) if words else None
@@ -44,6 +50,8 @@ def search(connection: Connection, stems: Stems, query: str, scope: Scope, sort:
     rows = _loaded(connection, known.candidates(max(_CANDIDATES, limit)))
     order = ranked([row.candidate for row in rows.values()], known.terms(), field.passages, field.mean_words, stems)
     order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].created_at))
+    if reorder is not None:
+        order = reorder(query, order)
     hits = [rows[one.candidate.id].hit(one) for one in repeats_last(order, _best_line)]
     if sort == "recent":
         hits.sort(key=lambda hit: -hit.created_at)

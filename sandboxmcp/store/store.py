@@ -31,6 +31,7 @@ from sandboxmcp.store.pages import Pages, Previews
 from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
+from sandboxmcp.store.semantic import Meaning
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.waste import swept
 from sandboxmcp.store.words import Kept, Pieces
@@ -68,12 +69,14 @@ class Store:
         mask: Mask | None = None,
         keep_raw: bool = False,
         owner: tuple[str, str] = ("", ""),
+        semantic: bool = False,
     ) -> None:
         """Opens or creates the store; of a capture its first `index_head` and last `index_tail` bytes are indexed.
 
         `mask` rewrites what is added, with as many line ends, before anything of it is kept; `keep_raw` also keeps what it
         rewrote as it was, in a file of `raw/` named by the handle, which nothing here reads. `owner` is the project and the
-        session that output belongs to which this process does not come to add.
+        session that output belongs to which this process does not come to add. `semantic` orders the best passages of a search
+        by meaning too.
 
         Raises:
             StoreError: the folder or the file cannot be used, with the fix.
@@ -86,6 +89,7 @@ class Store:
         self._mask = mask
         self._raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._stems = Stemmer()
+        self._reorder = Meaning().reordered if semantic else None
         self._pieces = Pieces()
         self._kept = Kept()
         self._counters = Counters(self._database)
@@ -199,9 +203,12 @@ class Store:
         """Passages that answer the query, best first; those that repeat the template of a better one come last.
 
         Empty for a query without letters and digits. `sort="recent"`: the newest source first.
+
+        Raises:
+            UsageError: the store orders by meaning, and what that needs is not installed.
         """
         with self._database.reading() as connection:
-            hits = search(connection, self._stems, query, scope, sort, limit)
+            hits = search(connection, self._stems, query, scope, sort, limit, self._reorder)
         self._counters.add_hits({hit.handle for hit in hits[:_ANSWERING_HITS]})
         return hits
 
