@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import fcntl
 import hashlib
 import os
@@ -30,6 +31,8 @@ from sandboxmcp.sandbox.protect import PROTECTED
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 1 << 20
 """Bytes of a text that is shown line by line."""
+_DEEPEST = 200
+"""Folders within folders: each is an open descriptor while it is looked into."""
 _OPAQUE = "user.overlay.opaque"
 _ASIDE = "aside-"
 """Before the names of folders with what was discarded while it was mounted."""
@@ -114,87 +117,148 @@ def release(layer: Path) -> None:
 
 
 def changes(layer: Path, workspace: Path) -> Iterator[Change]:
-    """What the layer changes, folders before what is in them. Unreadable folders count as unchanged."""
-    yield from _changes(layer / "upper", workspace, "")
+    """What the layer changes, folders before what is in them. Unreadable folders count as unchanged.
+
+    Raises:
+        OSError: folders are nested more deeply than is looked into.
+    """
+    with _opened(layer / "upper") as upper, _opened(workspace) as lower:
+        if upper is not None:
+            yield from _changes(upper, lower, "")
 
 
-def _changes(upper: Path, lower: Path, name: str, *, alone: bool = False) -> Iterator[Change]:
-    """`alone`: nothing of the workspace's folder of this name is seen through the layer's."""
-    with contextlib.suppress(FileNotFoundError, PermissionError):
-        entries = sorted(os.scandir(upper / name), key=lambda entry: entry.name)
-        if alone:
-            hidden = sorted(set(_names(lower / name)) - {entry.name for entry in entries})
-            yield from (Change("deleted", f"{name}/{one}") for one in hidden)
-        for entry in entries:
-            path = f"{name}/{entry.name}" if name else entry.name
-            status = entry.stat(follow_symlinks=False)
-            below = _status(lower / path)
-            if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-                if below is not None:
-                    yield Change("deleted", path)
-            elif entry.is_dir(follow_symlinks=False):
-                replaces = below is not None and not stat.S_ISDIR(below.st_mode)
-                if below is None or replaces:
-                    yield Change("folder", path, replaces)
-                yield from _changes(upper, lower, path, alone=alone or _is_opaque(entry.path))
-            elif below is None:
-                yield Change("added", path)
-            elif not _same(upper / path, lower / path, status, below):
-                yield Change("changed", path)
+@contextlib.contextmanager
+def _opened(folder: str | Path, inside: int | None = None) -> Iterator[int | None]:
+    """A folder, never through a link; None: there is none.
 
-
-def _names(folder: Path) -> list[str]:
-    """What is in it; nothing when it is no folder."""
+    Scripts may run: whatever is reached by a path could be something of the host's a moment later, so all that is in the layer is
+    reached from an open folder, name by name.
+    """
     try:
-        fd = os.open(folder, _FOLDER)
-    except OSError:
-        return []
+        fd = os.open(folder, _FOLDER, dir_fd=inside)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ELOOP):
+            raise
+        fd = None
     try:
-        return os.listdir(fd)
+        yield fd
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _changes(upper: int, lower: int | None, name: str, *, alone: bool = False) -> Iterator[Change]:
+    """`alone`: nothing of the workspace's folder of this name is seen through the layer's."""
+    if name.count("/") > _DEEPEST:
+        raise OSError(errno.ELOOP, "folders are nested too deeply", name[:200])
+    entries = sorted(os.listdir(upper))
+    if alone and lower is not None:
+        yield from (Change("deleted", f"{name}/{one}") for one in sorted(set(os.listdir(lower)) - set(entries)))
+    for entry in entries:
+        path = f"{name}/{entry}" if name else entry
+        status, below = _status(upper, entry), _status(lower, entry)
+        if status is None:
+            continue
+        if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+            if below is not None:
+                yield Change("deleted", path)
+        elif stat.S_ISDIR(status.st_mode):
+            replaces = below is not None and not stat.S_ISDIR(below.st_mode)
+            if below is None or replaces:
+                yield Change("folder", path, replaces)
+            with _opened(entry, upper) as inner, _opened_if(entry, lower) as other:
+                if inner is not None:
+                    yield from _changes(inner, other, path, alone=alone or _is_opaque(inner))
+        elif below is None:
+            yield Change("added", path)
+        elif not _same(upper, lower, entry, status, below):
+            yield Change("changed", path)
+
+
+@contextlib.contextmanager
+def _opened_if(name: str, inside: int | None) -> Iterator[int | None]:
+    if inside is None:
+        yield None
+        return
+    with _opened(name, inside) as fd:
+        yield fd
+
+
+def _status(folder: int | None, name: str) -> os.stat_result | None:
     try:
-        return path.lstat()
+        return None if folder is None else os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
 
 
-def _is_opaque(path: str) -> bool:
+def _is_opaque(folder: int) -> bool:
     try:
-        return os.getxattr(path, _OPAQUE, follow_symlinks=False) == b"y"
+        return os.getxattr(folder, _OPAQUE) == b"y"
     except OSError:
         return False
 
 
-def _same(one: Path, other: Path, status: os.stat_result, below: os.stat_result) -> bool:
-    if (status.st_mode, status.st_size) != (below.st_mode, below.st_size):
+def _same(upper: int, lower: int | None, name: str, status: os.stat_result, below: os.stat_result) -> bool:
+    if lower is None or (status.st_mode, status.st_size) != (below.st_mode, below.st_size):
         return False
-    if stat.S_ISLNK(status.st_mode):
-        return os.readlink(one) == os.readlink(other)
-    if not stat.S_ISREG(status.st_mode):
-        return True
-    with _reader(one) as left, _reader(other) as right:
-        while piece := left.read(1 << 20):
-            if piece != right.read(len(piece)):
-                return False
-    return True
+    try:
+        if stat.S_ISLNK(status.st_mode):
+            return os.readlink(name, dir_fd=upper) == os.readlink(name, dir_fd=lower)
+        if not stat.S_ISREG(status.st_mode):
+            return True
+        with _reader(upper, name) as left, _reader(lower, name) as right:
+            while piece := left.read(1 << 20):
+                if piece != right.read(len(piece)):
+                    return False
+            return right.read(1) == b""
+    except (OSError, ValueError):
+        return False
 
 
-def _reader(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+def _reader(folder: int, name: str) -> BinaryIO:
+    """A regular file of an open folder.
+
+    Raises:
+        OSError: it cannot be opened. ValueError: it is none.
+    """
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):  # a link, a socket, a deletion
+            raise ValueError(f"{name} is no regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ValueError(f"{name} is no regular file")
+    return os.fdopen(fd, "rb")
+
+
+@contextlib.contextmanager
+def _way_to(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """The open folder that a path lies in, and its last name.
+
+    Raises:
+        OSError: a folder on the way is none, or a link.
+    """
+    *folders, leaf = path.split("/")
+    with contextlib.ExitStack() as held:
+        folder = root
+        for name in folders:
+            folder = os.open(name, _FOLDER, dir_fd=folder)
+            held.callback(os.close, folder)
+        yield folder, leaf
 
 
 def patch(layer: Path, workspace: Path, change: Change) -> list[str]:
     """A changed text's lines in unified form; empty for what is no text, or too long."""
     texts = []
     for base in (workspace, layer / "upper"):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError), _reader(base / change.path) as file:
-            texts.append(file.read(_LONGEST + 1))
-            continue
-        texts.append(b"")
+        text = b""
+        with contextlib.suppress(OSError, ValueError), _opened(base) as root:
+            if root is not None:
+                with _way_to(root, change.path) as (folder, leaf), _reader(folder, leaf) as file:
+                    text = file.read(_LONGEST + 1)
+        texts.append(text)
     if change.kind == "folder" or any(len(text) > _LONGEST or b"\0" in text for text in texts):
         return []
     before, after = (text.decode(errors="replace").splitlines() for text in texts)
@@ -211,13 +275,13 @@ def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
     """
     done: list[Change] = []
     skipped: list[Change] = []
-    root = os.open(workspace, _FOLDER)
-    try:
-        with _changing(layer):
-            for change in changes(layer, workspace):
-                (skipped if _protected(change) or not _carried(root, layer / "upper", change) else done).append(change)
-    finally:
-        os.close(root)
+    with contextlib.ExitStack() as held:
+        root, upper = (os.open(folder, _FOLDER) for folder in (workspace, layer / "upper"))
+        held.callback(os.close, root)
+        held.callback(os.close, upper)
+        held.enter_context(_changing(layer))
+        for change in changes(layer, workspace):
+            (skipped if _protected(change) or not _carried(root, upper, change) else done).append(change)
     return done, skipped
 
 
@@ -230,31 +294,33 @@ def _protected(change: Change) -> bool:
     )
 
 
-def _carried(root: int, upper: Path, change: Change) -> bool:
-    """Make one change below the open folder; False: something that is neither file, folder nor link, or no way to it."""
-    *folders, leaf = change.path.split("/")
-    opened = [os.dup(root)]
+def _carried(root: int, upper: int, change: Change) -> bool:
+    """Make one change below the open folder. False: it is not what it was, is neither file, folder nor link, or lies nowhere."""
     try:
-        for folder in folders:
-            opened.append(os.open(folder, _FOLDER, dir_fd=opened[-1]))
-        _make(opened[-1], leaf, upper / change.path, change)
+        with _way_to(root, change.path) as (parent, leaf):
+            if change.kind in ("deleted", "folder"):
+                _make(parent, leaf, None, change)
+            else:
+                with _way_to(upper, change.path) as (source, _):
+                    _make(parent, leaf, source, change)
     except (NotADirectoryError, FileNotFoundError, ValueError):
         return False
-    finally:
-        for fd in opened:
-            os.close(fd)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link in the place of a folder, or of the file
+            return False
+        raise
     return True
 
 
-def _make(parent: int, leaf: str, source: Path, change: Change) -> None:
+def _make(parent: int, leaf: str, source: int | None, change: Change) -> None:
     if change.kind == "deleted" or change.replaces:
         _remove(parent, leaf)
     if change.kind == "folder":
         with contextlib.suppress(FileExistsError):
             os.mkdir(leaf, 0o755, dir_fd=parent)
-    elif change.kind != "deleted":
+    elif source is not None:
         new = f".{secrets.token_hex(8)}.new"
-        _copy(parent, new, source)
+        _copy(parent, new, source, leaf)
         with contextlib.suppress(IsADirectoryError):
             os.rename(new, leaf, src_dir_fd=parent, dst_dir_fd=parent)
             return
@@ -262,23 +328,24 @@ def _make(parent: int, leaf: str, source: Path, change: Change) -> None:
         os.rename(new, leaf, src_dir_fd=parent, dst_dir_fd=parent)
 
 
-def _copy(parent: int, name: str, source: Path) -> None:
-    """A link as it is; a file with its permissions, and without the bits that would give it its owner's rights."""
-    mode = source.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        os.symlink(os.readlink(source), name, dir_fd=parent)
+def _copy(parent: int, new: str, source: int, leaf: str) -> None:
+    """A link as it is; a file with its permissions, and without the bits that would give it its owner's rights.
+
+    Raises:
+        ValueError: it is neither, or is being written.
+    """
+    if stat.S_ISLNK(os.stat(leaf, dir_fd=source, follow_symlinks=False).st_mode):
+        os.symlink(os.readlink(leaf, dir_fd=source), new, dir_fd=parent)
         return
-    if not stat.S_ISREG(mode):
-        raise ValueError(f"{source} is neither a file nor a link")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    with _reader(source) as reader, os.fdopen(os.open(name, flags, 0o600, dir_fd=parent), "wb") as writer:
+    with _reader(source, leaf) as reader, os.fdopen(os.open(new, flags, 0o600, dir_fd=parent), "wb") as writer:
         before = os.fstat(reader.fileno())
         shutil.copyfileobj(reader, writer, 1 << 20)
-        os.fchmod(writer.fileno(), mode & 0o777)
         after = os.fstat(reader.fileno())
-    if not stat.S_ISREG(after.st_mode) or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        os.unlink(name, dir_fd=parent)
-        raise ValueError(f"{source} is being written")
+        os.fchmod(writer.fileno(), after.st_mode & 0o777)
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        os.unlink(new, dir_fd=parent)
+        raise ValueError(f"{leaf} is being written")
 
 
 def _remove(parent: int, leaf: str) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from sandboxmcp.core.errors import SandboxUnavailable, UsageError
 from sandboxmcp.core.settings import load_settings
-from sandboxmcp.sandbox import locate
+from sandboxmcp.sandbox import locate, overlay
 from sandboxmcp.sandbox.overlay import Change, apply, changes, discard, layer_of, patch, prepare, release, settle
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "sub/c.txt": "c\n", ".git/config": "[core]\n"}
@@ -201,6 +203,58 @@ def test_a_change_is_shown_as_lines(tmp_path):
     (layer / "upper/raw").write_bytes(b"\0")
     found = {change.path: patch(layer, workspace, change) for change in changes(layer, workspace)}
     assert found == {"a.txt": ["--- a/a.txt", "+++ b/a.txt", "@@ -1 +1 @@", "-a", "+A"], "raw": []}
+
+
+SWAPS = {
+    "a folder for a link": lambda upper, away: ((upper / "d").rename(upper / "x"), (upper / "d").symlink_to(away)),
+    "a file for a link": lambda upper, away: ((upper / "d/f").unlink(), (upper / "d/f").symlink_to(away / "f")),
+    "a file for a pipe": lambda upper, away: ((upper / "d/f").unlink(), os.mkfifo(upper / "d/f")),
+}
+
+
+@pytest.mark.parametrize("swap", SWAPS.values(), ids=SWAPS)
+def test_what_is_swapped_between_the_look_and_the_copy_leads_nowhere(tmp_path, swap):
+    workspace, layer = layered(tmp_path)
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/f").write_text("secret")
+    (layer / "upper/d").mkdir()
+    (layer / "upper/d/f").write_text("mine")
+    seen = list(changes(layer, workspace))
+    assert seen == [Change("folder", "d"), Change("added", "d/f")]
+    swap(layer / "upper", tmp_path / "host")
+    root, upper = os.open(workspace, os.O_RDONLY), os.open(layer / "upper", os.O_RDONLY)
+    carried = [overlay._carried(root, upper, change) for change in seen]
+    os.close(root)
+    os.close(upper)
+    texts = [path.read_text() for path in workspace.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert ("secret" in texts, carried[0], carried[1] and not (workspace / "d/f").is_symlink()) == (False, True, False)
+
+
+def test_scripts_that_swap_folders_for_links_while_changes_are_applied_gain_nothing(served, tmp_path):
+    run, workspace, layer = served
+    secret = tmp_path / "host"
+    secret.mkdir()
+    (secret / "f").write_text("secret")
+    turns = "while :; do mv d x; mv -T l d; mv -T d l; mv x d; done"
+    script = f"mkdir d; echo mine > d/f; ln -s {secret} l; timeout 3 sh -c '{turns}'"
+    running = threading.Thread(target=run, args=(script,))
+    running.start()
+    while running.is_alive():
+        with contextlib.suppress(FileNotFoundError):
+            apply(layer, workspace)
+        for name in ("d", "x"):
+            kept = workspace / name / "f"
+            assert (workspace / name).is_symlink() or not kept.is_file() or kept.read_text() in ("", "mine\n")
+
+
+def test_folders_without_end_are_an_error_and_not_a_crash(tmp_path):
+    workspace, layer = layered(tmp_path)
+    deep = layer / "upper"
+    for _ in range(260):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    with pytest.raises(OSError, match="nested too deeply"):
+        apply(layer, workspace)
 
 
 def test_an_overlay_inside_its_own_workspace_is_refused(tmp_path):
