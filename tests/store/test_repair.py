@@ -7,25 +7,70 @@ from pathlib import Path
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.store import store as module
+from sandboxmcp.store.captures import Captures
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.store import Repaired, Store
 
 P = Scope("p")
 
 
+def _first_version(folder: Path, handles: list[str]) -> None:
+    """A store as the first version wrote it: two sources of two passages each, words counted by sources."""
+    captures = Captures(folder / "captures")
+    made = Database(folder / module.DATABASE, MIGRATIONS[:1])
+    with made.writing() as connection:
+        for number, handle in enumerate(handles):
+            text = f"the zebra {handle} runs\nwith many stripes\n"
+            draft = captures.write([text.encode()])
+            captures.keep(draft)
+            row = (
+                number + 1,
+                handle,
+                "old",
+                "execute",
+                "log",
+                "p",
+                "s",
+                None,
+                None,
+                "text/plain",
+                draft.digest,
+                len(text),
+                len(text),
+            )
+            first = 2 * number + 1
+            more = (2, 1, len(text), 1.0, 0, 2, 7, first, first + 1, '["zebra"]', None)
+            connection.execute(f"INSERT INTO sources VALUES ({','.join('?' * 24)})", row + more)  # noqa: S608 (marks only)
+            connection.execute("INSERT INTO chunks VALUES (?, ?, 'Animals', 1, 2)", (number + 1, number + 1))
+            for line, body in enumerate(text.splitlines()):
+                passage = (first + line, number + 1, line + 1, line + 1, 0, 4, body, "")
+                connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", passage)
+                connection.execute(
+                    "INSERT INTO passages_fts(rowid, title, body, pieces) VALUES (?, 'Animals', ?, '')", (first + line, body)
+                )
+        for word in ("zebra", "stripes", "with", "many", "runs", "the"):
+            connection.execute("INSERT INTO words(word, uses) VALUES (?, 2)", (word,))
+        connection.execute("INSERT INTO words_fts(rowid, word) SELECT id, word FROM words")
+    made.close()
+
+
 def test_a_store_of_the_first_version_opens_with_everything_in_it(tmp_path: Path) -> None:
+    _first_version(tmp_path, ["aaaaaa", "bbbbbb"])
     with Store(tmp_path) as store:
-        handle = store.add(NewSource("old", "execute", "p", "s"), "the zebra runs\n").handle
-        with store._database.writing() as connection:
-            for table in ("pages", "previews"):
-                connection.execute(f"DROP TABLE {table}")
-            for column in ("stamp", "gone"):
-                connection.execute(f"ALTER TABLE sources DROP COLUMN {column}")
-            connection.execute("PRAGMA user_version = 1")
-    with Store(tmp_path) as store:
-        assert [(hit.handle, hit.text) for hit in store.search("zebra", P)] == [(handle, "the zebra runs")]
+        assert (
+            sorted(hit.handle for hit in store.search("zebar", P))
+            == ["aaaaaa", "bbbbbb"]
+            == sorted(one.handle for one in store.sources(P))
+        )
+        assert store.read_lines("aaaaaa", 1, 2) == ["the zebra aaaaaa runs", "with many stripes"]
         assert store.pages.find("p", "x", "http://x") is None and store.sources(P)[0].gone is False
-    assert len(MIGRATIONS) == 4 and module.DATABASE
+        store.forget(["aaaaaa"])
+        new = store.add(NewSource("new", "execute", "p", "s"), "another zebra\n").handle
+        assert sorted(hit.handle for hit in store.search("zebar", P)) == sorted(["bbbbbb", new])
+        with store._database.writing() as connection:
+            words = dict(connection.execute("SELECT word, uses FROM words"))
+            connection.execute("INSERT INTO passages_fts(passages_fts, rank) VALUES ('integrity-check', 1)")
+        assert words == {"zebra": 2, "bbbbbb": 1, "runs": 1, "the": 1, "with": 1, "many": 1, "stripes": 1, "another": 1}
 
 
 def test_a_wrecked_index_is_built_anew_from_the_captures(tmp_path: Path) -> None:

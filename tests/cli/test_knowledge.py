@@ -1,0 +1,70 @@
+"""What is stored, from the command line: pages fetched, sources purged after a preview, a wrecked index mended."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class _Page(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        body = b"# Animals\n\nThe zebra runs.\n"
+        self.send_response(200 if self.path == "/animals" else 404)
+        self.send_header("Content-Type", "text/markdown")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server on this machine, which the settings allow to be reached."""
+    monkeypatch.setenv("SANDBOXMCP_NETWORK_ALLOW_PRIVATE", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_a_fetched_page_is_found_and_a_second_fetch_comes_from_the_store(say: Any, site: str) -> None:
+    first = say("fetch", f"{site}/animals", "--source", "animals", "--intent", "what runs", "--json")
+    assert (first.code, first.document["pages"][0]["what"]) == (0, "fetched")
+    assert "| The zebra runs." in say("search", "zebra", "--source", "animals").out
+    again = [say("fetch", f"{site}/animals", "--source", "animals", *more, "--json") for more in ((), ("--force",))]
+    assert [one.document["pages"][0]["what"] for one in again] == ["cached", "unchanged"]
+
+
+def test_a_page_that_is_not_there_is_an_error(say: Any, site: str) -> None:
+    said = say("fetch", f"{site}/nothing")
+    assert (said.code != 0, "404" in said.out + said.err) == (True, True)
+
+
+def test_what_is_purged_was_shown_before_and_is_gone_after(say: Any) -> None:
+    for name in ("zebra", "giraffe"):
+        say("index", "-", "--source", name, stdin=f"the {name} runs\n".encode())
+    preview = say("purge", "source", "--source", "zeb", "--json").document
+    assert say("search", "zebra", "--json").document["queries"][0]["hits"]
+    assert say("purge", "--confirm", preview["confirm"]).code == 0
+    assert [say("search", name, "--json").document["queries"][0]["hits"] == [] for name in ("zebra", "giraffe")] == [True, False]
+    assert say("purge", "--confirm", preview["confirm"]).code == 2
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_wrecked_index_is_mended_by_doctor(say: Any, tmp_path: Path) -> None:
+    say("index", "-", "--source", "animals", stdin=b"the zebra runs\n")
+    with sqlite3.connect(tmp_path / "data" / "sandboxmcp.db") as connection:
+        connection.execute("DELETE FROM passages_fts_data WHERE id > 10")
+        connection.execute("DELETE FROM words")
+    connection.close()
+    said = say("doctor", "--repair")
+    assert (said.code, "indexed 1 source anew from the captures" in said.out) == (0, True)
+    assert "| the zebra runs" in say("search", "zebar").out
