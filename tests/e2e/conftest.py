@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -44,9 +45,10 @@ def processes_of() -> Callable[[int], set[int]]:
 
     def tree(pid: int) -> set[int]:
         found = {pid}
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            for child in task.read_text().split():
-                found |= tree(int(child))
+        with contextlib.suppress(OSError):  # it may end while it is looked at
+            for task in os.listdir(f"/proc/{pid}/task"):
+                for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+                    found |= tree(int(child))
         return found
 
     return tree

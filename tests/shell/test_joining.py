@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,20 @@ def test_an_input_that_waited_for_a_joined_kernel_that_ends_is_not_run(
     shell.see("waiting for its turn")
     (place.project / "gate").write_text("")
     assert "it ran" not in shell.see("is gone, and its variables", "the input was not run", "back at work")
+
+
+def test_an_input_that_waited_for_a_kernel_that_is_started_anew_is_not_run_in_the_new_one(
+    agent: Any, terminal: Callable[..., Any], place: Any
+) -> None:
+    assert agent.ask("print('busy', flush=True); import time; time.sleep(600)") == "busy"
+    shell = terminal("--kernel", "work")
+    shell.ready(f"work@{agent.process.pid}")
+    shell.enter("print('it', 'ran')")
+    shell.see("waiting for its turn")
+    restart = [sys.executable, "-m", "sandboxmcp", "kernels", "restart", "work"]
+    subprocess.run(restart, env=place.environment, cwd=place.project, check=True, capture_output=True)
+    shell.see("its variables", "the input was not run")
+    assert "it ran" not in shell.screen(history=True)
 
 
 def test_an_input_that_waited_for_one_s_own_kernel_that_ends_is_not_run_and_a_restart_is_offered(
