@@ -26,11 +26,15 @@ SMALLEST = 12
 """Tokens below which a passage is not worth trying."""
 
 
-def beside(found: Found, hit: Hit) -> str:
-    """What stands behind a hit's citation beside its label: the heading by which alone it was found, its copies, its equals."""
+def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> str:
+    """What stands behind a hit's citation beside its label: the heading by which alone it was found, its copies, its equals.
+
+    `told`: handles and headings that the reader has seen together.
+    """
     others = found.others.get((hit.handle, hit.first_line), Others())
     equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
-    parts = [f'under "{one_line(hit.title, 80)}"'] if _by_title(hit, found.query) else []
+    new = (hit.handle, hit.title) not in told and _by_title(hit, found.query)
+    parts = [f'under "{one_line(hit.title, 80)}"'] if new else []
     parts += [f"{others.copies + 1} copies"] if others.copies else []
     parts += [f"same text: {equal}"] if equal else []
     return f" ({', '.join(parts)})" if parts else ""

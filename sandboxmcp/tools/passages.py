@@ -42,6 +42,7 @@ class Seen:
     def __init__(self, labelled: Iterable[str] = (), whole: Iterable[str] = ()) -> None:
         """`whole`: handles of texts that are shown from end to end."""
         self.labelled = set(labelled)
+        self.titles: set[tuple[str, str]] = set()
         self._whole = set(whole)
         self._lines: dict[str, set[int]] = {}
 
@@ -172,7 +173,7 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
         following = len(hits) - number - 1
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
         told, shown = _shown(
-            hit, beside(found, hit), words, room, labelled=hit.handle in seen.labelled, first=not cited and not left
+            hit, beside(found, hit, seen.titles), words, room, labelled=hit.handle in seen.labelled, first=not cited and not left
         )
         if shown is None:
             left += 1
@@ -182,6 +183,7 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
             continue
         page.add_all(block(shown, told))
         seen.add(shown)
+        seen.titles |= {(hit.handle, hit.title)} if told.startswith(" (under ") else set()
         cited.append(shown.citation)
     return tuple(cited), left
 

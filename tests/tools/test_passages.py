@@ -92,6 +92,11 @@ def test_a_passage_that_matches_by_its_heading_alone_shows_it(query: str, text: 
     assert told(Found(query, (hit(3, text, title="Animals › Zebra"),)))[0] == head
 
 
+def test_a_heading_is_told_once() -> None:
+    hits = tuple(hit(number, f"They run {number}.", title="Zebra") for number in (3, 9))
+    assert told(Found("zebra", hits))[::2] == ['h1:3-3 (under "Zebra")', "h1:9-9"]
+
+
 def test_a_run_of_equal_lines_is_one_line_and_a_number() -> None:
     assert told(Found("zebra", (hit(1, "zebra\n" * 9 + "end"),))) == ["h1:1-10", "| zebra", "... 8 more lines like it", "| end"]
     assert len(told(Found("zebra", (hit(1, "zebra\n" * 2 + "zebra"),)))) == 4
