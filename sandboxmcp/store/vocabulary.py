@@ -71,8 +71,9 @@ class Topics:
     def best(self, connection: Connection, passages: int, limit: int) -> tuple[str, ...]:
         """At most so many, the best first: those that other sources have as well count less."""
         least = 1 if passages < 20 else 2
+        weight_of = {count: math.log(1 + count) * math.log(1 + passages / count) for count in set(self._counts.values())}
         weights = {
-            word: math.log(1 + count) * math.log(1 + passages / count)
+            word: weight_of[count]
             for word, count in self._counts.items()
             if count >= least and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
         }
