@@ -226,7 +226,7 @@ def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Services, sit
         ("endless", "more than 33,554,432 bytes"),
         ("picture", "is image/png, which is no text"),
         ("loop", "more than 10 redirects"),
-        ("inward", "169.254.169.254 is not a public address"),
+        ("inward", "never goes to the machine's own or the cloud's service addresses"),
         ("file", "the scheme 'file' is not allowed"),
         ("missing", "the server answered 404"),
         ("broken", "is a PDF that cannot be read"),
