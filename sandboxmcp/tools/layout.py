@@ -25,6 +25,8 @@ _TOLD_SHARE = 0.4
 """Part of the budget for the receipts of the most telling items of a condensed list."""
 _TERMS_SHARE = 0.06
 _FEWEST_TERMS = 3
+_MANY_ITEMS = 8
+"""From so many on a failed one could be overlooked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ def all_whole(items: Sequence[Item], budget_tokens: int) -> bool:
     if any(stream.whole is None for item in items for stream in item.streams):
         return False
     claims = [claim for item in items for claim in item_claims(item, 0, whole=True, excerpts=False)]
-    return sum(cost(receipt(item, whole=True)) for item in items) + sum(claim.need for claim in claims) <= budget_tokens
+    receipts = [*_tally(items), *(receipt(item, whole=True) for item in items)]
+    return total_cost(receipts) + sum(claim.need for claim in claims) <= budget_tokens
 
 
 def lay_out(
@@ -63,7 +66,9 @@ def lay_out(
     """
     page = Page(budget_tokens)
     told: Sequence[int] = range(len(items))
-    if full_list is not None:
+    if full_list is None:
+        page.add_all(_tally(items))
+    else:
         told = _most_telling(items, int(_TOLD_SHARE * budget_tokens))
         below = f", {len(told)} of them below" if told else ""
         page.add_cut(f"{tally(items)}{below}; every receipt: {full_list.handle}:1-{len(items)}")
@@ -84,6 +89,12 @@ def lay_out(
     if reserve:
         _add_terms(page, terms)
     return Laid(tuple(page.lines), sections)
+
+
+def _tally(items: Sequence[Item]) -> list[str]:
+    """Of many items: how many ended how, so that one that failed among them is not overlooked."""
+    some_failed = any(item.outcome.status != "ok" for item in items)
+    return [tally(items)] if some_failed and len(items) >= _MANY_ITEMS else []
 
 
 def _is_short(item: Item) -> bool:

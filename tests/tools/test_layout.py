@@ -132,6 +132,13 @@ def test_an_output_below_the_threshold_that_does_not_fit_is_treated_as_a_large_o
     assert text.splitlines()[0].startswith("ok, 12ms, h1 4500 B") and estimate_tokens(text) <= 200
 
 
+def test_many_items_of_which_one_failed_are_counted_first(make: Any) -> None:
+    items = [make.item(f"c{n}", "x\n", status="failed" if n == 5 else "ok", exit_code=int(n == 5)) for n in range(8)]
+    fine = [make.item(f"c{n}", "x\n") for n in range(8)]
+    assert text_of(items, [], [], 2_000).splitlines()[0] == "8 items: 7 ok, 1 failed"
+    assert text_of(fine, [], [], 2_000).startswith("c0: ok")
+
+
 def test_two_hundred_items_at_a_small_budget_are_counted_and_the_full_list_has_a_handle(
     make: Any, golden: Callable[[str, str], None]
 ) -> None:
