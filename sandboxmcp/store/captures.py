@@ -25,7 +25,7 @@ from typing import BinaryIO
 import zstandard
 
 from sandboxmcp.core.errors import StoreError
-from sandboxmcp.store.disk import flush_folder, prepare_folder, unwritable
+from sandboxmcp.store.disk import prepare_folder, unwritable
 from sandboxmcp.store.incoming import DRAFT
 
 _BLOCK = 256 << 10
@@ -76,31 +76,22 @@ class Captures:
             raise
         return Draft(path, digest, size, lines)
 
-    def keep(self, draft: Draft) -> None:
-        """Gives the draft its final name. Called inside the write transaction that records it, so that no `delete` races it."""
+    def keep(self, draft: Draft) -> tuple[Path, ...]:
+        """Gives the draft its final name. Called inside the write transaction that records it, so that no `delete` races it.
+
+        Returns what must be flushed before the transaction is committed.
+        """
         final = self.path(draft.digest)
         try:
             if final.exists():
                 draft.path.unlink()
-                return
+                return ()
+            fresh = not final.parent.exists()
             final.parent.mkdir(mode=0o700, exist_ok=True)
             draft.path.rename(final)
+            return (final, final.parent, *([self._folder] if fresh else []))
         except OSError as error:
             raise unwritable(self._folder, error) from None
-
-    def flush(self, digest: str) -> None:
-        """Makes a kept capture durable, with its name: before the transaction that records it is committed."""
-        final = self.path(digest)
-        try:
-            descriptor = os.open(final, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise unwritable(self._folder, error) from None
-        flush_folder(final.parent)
-        flush_folder(self._folder)
 
     def digests(self) -> set[str]:
         """Those of all captures that are kept."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from sandboxmcp.core.database import DISK_FULL_FIX
@@ -25,14 +25,23 @@ def prepare_folder(folder: Path) -> None:
         raise unwritable(folder, error) from None
 
 
-def flush_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    with contextlib.suppress(OSError):  # Windows opens no folders
-        descriptor = os.open(folder, os.O_RDONLY)
+def flush(paths: Iterable[Path]) -> None:
+    """Makes files, and the names in folders, durable.
+
+    Raises:
+        StoreError: a file cannot be flushed; what it holds may not be on the disk.
+    """
+    for path in paths:
+        folder = path.is_dir()
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if not folder:  # Windows opens no folders
+                raise unwritable(path, error) from None
 
 
 def unwritable(folder: Path, error: OSError) -> StoreError:

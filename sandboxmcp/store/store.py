@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from sandboxmcp.store.background import Background
 from sandboxmcp.store.captures import Capture, Captures, Draft
 from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.counters import Counters, Usage
+from sandboxmcp.store.disk import flush
 from sandboxmcp.store.incoming import Incoming, Left
 from sandboxmcp.store.indexer import Indexer, emptied
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
@@ -188,8 +190,7 @@ class Store:
         flushing = Background()
         try:
             with self._captures.peek(draft) as capture, self._database.writing() as connection:
-                self._captures.keep(draft)
-                flushing.start(lambda: self._captures.flush(draft.digest))
+                flushing.start(partial(flush, self._captures.keep(draft)))
                 try:
                     return self._insert(connection, new, label, draft, capture)
                 finally:
