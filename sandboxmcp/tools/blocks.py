@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.store.words import STOP_WORDS, folded, words_in
+from sandboxmcp.store.words import STOP_WORDS, folded, pieces_of, words_in
 from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, total_cost
 from sandboxmcp.tools.extract import GAP
 from sandboxmcp.tools.fence import fenced, one_line
@@ -43,7 +43,7 @@ def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> st
 @lru_cache(maxsize=1024)
 def _by_title(hit: Hit, query: str) -> bool:
     """Does the heading over the hit hold a word of the query, and its text none? Words are compared by how they begin."""
-    words = [folded(word) for word in words_in(query)]
+    words = [folded(part) for word in words_in(query) for part in (word, *pieces_of(word))]
     words = [word for word in words if word not in STOP_WORDS] or words
     beginnings = {word[: max(_STEM, len(word) - _ENDING)] for word in words}
     text, title = folded(hit.text), folded(hit.title)

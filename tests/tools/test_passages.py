@@ -85,6 +85,7 @@ def test_copies_and_equal_texts_stand_beside_the_citation() -> None:
         ("zebras", "They run.", 'h1:3-3 (under "Animals › Zebra")'),
         ("zebra", "The zebra runs.", "h1:3-3"),
         ("kiwi", "They run.", "h1:3-3"),
+        ("ZebraFinder", "They run.", 'h1:3-3 (under "Animals › Zebra")'),
         ("the zebra", "The horse runs.", 'h1:3-3 (under "Animals › Zebra")'),
     ],
 )
