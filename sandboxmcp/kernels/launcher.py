@@ -216,7 +216,7 @@ class Launcher:
         if not message:
             self._gone()
             return
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             self._take(json.loads(message))
 
     def _serve(self, fds: list[int]) -> None:

@@ -2,9 +2,9 @@
 
 Covered: the doors that a network namespace leaves open (AF_VSOCK talks to the hypervisor, AF_ALG, raw netlink), kernel surface
 with a long record of bugs (io_uring, bpf, userfaultfd, perf, keyrings, the new mount API), new namespaces, tracing of other
-processes, memory that nobody is seen to hold (large System V segments, its message
-queues, whose limits a namespace may raise itself), terminal injection (TIOCSTI, CVE-2017-5226) and the
-second ABIs that would go round the filter (x32, int 0x80), and set-id files. Not covered: bugs in the calls that stay allowed.
+processes, memory that nobody is seen to hold (large System V segments and sets of semaphores, its message queues, whose limits a
+namespace may raise itself; secret memory), terminal injection (TIOCSTI, CVE-2017-5226) and the second ABIs that would go round the
+filter (x32, int 0x80), and set-id files. Not covered: bugs in the calls that stay allowed.
 
 Design: flatpak's block list, and CVE-2021-41133 (clone3 answers ENOSYS, since its flags lie in memory that a filter cannot read,
 and libc then falls back to clone).
@@ -29,12 +29,14 @@ _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _NETLINK_ROUTE = 1, 2, 10, 16, 0
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SMALL_SEGMENT = 64 << 10
 """Of System V shared memory: no process shows what it holds there, so only what cannot add up to much is given."""
+_FEW_SEMAPHORES = 32
+"""In one set, likewise: the kernel's own limits allow 32,000 in each of 32,000 sets, 64 bytes each."""
 _PERSONALITIES = (0x0, 0x0040000, 0xFFFFFFFF)
 """Linux, without address randomisation (debuggers, runtimes), and "only tell me"."""
 
 ABSENT = frozenset(
-    "bpf clone3 fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup mount_setattr "
-    "msgget move_mount open_tree open_tree_attr openat2 perf_event_open userfaultfd".split()
+    "bpf clone3 fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup memfd_secret "
+    "mount_setattr msgget move_mount open_tree open_tree_attr openat2 perf_event_open userfaultfd".split()
 )
 """Answered as if this kernel did not have them: programs then take their older way."""
 REFUSED = frozenset(
@@ -45,7 +47,7 @@ REFUSED = frozenset(
     "vmsplice iopl ioperm modify_ldt nfsservctl sysfs uselib ustat".split()
 )
 """Answered with EPERM. The last few exist on x86_64 only."""
-FILTERED = frozenset("clone ioctl personality shmget socket socketpair".split())
+FILTERED = frozenset("clone ioctl personality semget shmget socket socketpair".split())
 """Judged by their arguments."""
 MODE_ARGUMENT = dict(chmod=1, creat=1, fchmod=1, fchmodat=2, fchmodat2=2, mkdir=1, mkdirat=2, mknod=1, mknodat=2)
 """Which argument is a file mode: with a set-id bit in it the call is refused. A set-id file in the workspace belongs to the
@@ -72,12 +74,12 @@ MACHINES: dict[str, Machine] = {
             clone=56, clone3=435, creat=85, delete_module=176, fanotify_init=300, fchmod=91, fchmodat=268,
             fchmodat2=452, finit_module=313, fsconfig=431, fsmount=432, fsopen=430, fspick=433, init_module=175,
             io_uring_enter=426, io_uring_register=427, io_uring_setup=425, ioctl=16, ioperm=173, iopl=172, kcmp=312,
-            kexec_file_load=320, kexec_load=246, keyctl=250, lookup_dcookie=212, mbind=237, migrate_pages=256,
+            kexec_file_load=320, kexec_load=246, keyctl=250, lookup_dcookie=212, mbind=237, memfd_secret=447, migrate_pages=256,
             mkdir=83, mkdirat=258, mknod=133, mknodat=259, modify_ldt=154, mount=165, mount_setattr=442,
             move_mount=429, msgget=68, move_pages=279, name_to_handle_at=303, nfsservctl=180, open=2, open_by_handle_at=304,
             open_tree=428, open_tree_attr=467, openat=257, openat2=437, perf_event_open=298, personality=135,
             pidfd_getfd=438, pivot_root=155, process_vm_readv=310, process_vm_writev=311, ptrace=101, quotactl=179,
-            quotactl_fd=443, reboot=169, request_key=249, set_mempolicy=238, setdomainname=171, sethostname=170,
+            quotactl_fd=443, reboot=169, request_key=249, semget=64, set_mempolicy=238, setdomainname=171, sethostname=170,
             setns=308, settimeofday=164, shmget=29, socket=41, socketpair=53, swapoff=168, swapon=167, sysfs=139,
             syslog=103, umount2=166, unshare=272, uselib=134, userfaultfd=323, ustat=136, vhangup=153, vmsplice=278,
         ),
@@ -90,11 +92,11 @@ MACHINES: dict[str, Machine] = {
             clone3=435, delete_module=106, fanotify_init=262, fchmod=52, fchmodat=53, fchmodat2=452, finit_module=273,
             fsconfig=431, fsmount=432, fsopen=430, fspick=433, init_module=105, io_uring_enter=426,
             io_uring_register=427, io_uring_setup=425, ioctl=29, kcmp=272, kexec_file_load=294, kexec_load=104,
-            keyctl=219, lookup_dcookie=18, mbind=235, migrate_pages=238, mkdirat=34, mknodat=33, mount=40,
+            keyctl=219, lookup_dcookie=18, mbind=235, memfd_secret=447, migrate_pages=238, mkdirat=34, mknodat=33, mount=40,
             mount_setattr=442, move_mount=429, msgget=186, move_pages=239, name_to_handle_at=264, nfsservctl=42,
             open_by_handle_at=265, open_tree=428, open_tree_attr=467, openat=56, openat2=437, perf_event_open=241,
             personality=92, pidfd_getfd=438, pivot_root=41, process_vm_readv=270, process_vm_writev=271, ptrace=117,
-            quotactl=60, quotactl_fd=443, reboot=142, request_key=218, set_mempolicy=237, setdomainname=162,
+            quotactl=60, quotactl_fd=443, reboot=142, request_key=218, semget=190, set_mempolicy=237, setdomainname=162,
             sethostname=161, setns=268, settimeofday=170, shmget=194, socket=198, socketpair=199, swapoff=225,
             swapon=224, syslog=116, umount2=39, unshare=97, userfaultfd=282, vhangup=58, vmsplice=75,
         ),
@@ -152,6 +154,9 @@ def _judge_arguments(code: _Assembler) -> None:
     for persona in _PERSONALITIES:
         code.branch(_JUMP_EQUAL, persona, then="allow")
     code.jump("eperm")
+    code.label("semget")
+    code.load(_ARGUMENT_1)  # an int
+    code.branch(_JUMP_AT_LEAST, _FEW_SEMAPHORES + 1, then="enosys", otherwise="allow")
     code.label("shmget")
     code.load(_ARGUMENT_1 + 4)
     code.branch(_JUMP_EQUAL, 0, otherwise="enosys")

@@ -58,7 +58,7 @@ def host_pid(init: int, pid_inside: int) -> int:
 
 
 def memory_of(pid: int, *, with_files: bool = False) -> int:
-    """Bytes that a process has of its own, shared ones divided among the sharers; with_files: memfds that are open too.
+    """Bytes that a process has of its own, shared ones divided among the sharers, and its page tables; with_files: open memfds too.
 
     Where the shares cannot be read (a process may make itself opaque to all but root) the resident size stands for them.
     """
@@ -68,9 +68,17 @@ def memory_of(pid: int, *, with_files: bool = False) -> int:
             name, _, value = line.partition(":")
             shares[name] = int(value.split()[0]) << 10
     except OSError:
-        return next((process.resident for process in tree(pid)), 0)
+        return next((process.resident for process in tree(pid)), 0) + page_tables(pid)
     files = _memory_files(pid) if with_files else 0
-    return shares.get("Pss", 0) + max(0, files - shares.get("Pss_Shmem", 0))
+    return shares.get("Pss", 0) + max(0, files - shares.get("Pss_Shmem", 0)) + page_tables(pid)
+
+
+def page_tables(pid: int) -> int:
+    """Bytes of the tables of what a process has mapped: looking at one byte here and there takes those, and no other memory."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmPTE:")).split()[1]) << 10
+    return 0
 
 
 def _memory_files(pid: int) -> int:

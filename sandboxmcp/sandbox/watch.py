@@ -1,8 +1,8 @@
 """What the operating system does not limit for us is watched from the host, and its breach ends the item that caused it.
 
 Watched: memory of all processes of the items together (exact shares are read only when the cheap upper bound says so), memory held
-in files without a name (memfd), files in the tmpfs folders, growth of the workspace. What setrlimit(2) limits well is set by the
-launcher inside. Not covered: memory of the kernel itself (sockets, pipes, page tables), which needs a control group.
+in files without a name (memfd), page tables, files in the tmpfs folders, growth of the workspace. What setrlimit(2) limits well is
+set by the launcher inside. Not covered: memory of the kernel itself (buffers of sockets and pipes), which needs a control group.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sandboxmcp.sandbox.usage import (
     host_pid,
     memory_of,
     own_memory,
+    page_tables,
     shared_memory,
     tmpfs_bytes,
     tmpfs_files,
@@ -124,7 +125,8 @@ class Watchdog:
         for item in items:
             item.most_tasks = max(item.most_tasks, sum(process.tasks for process in trees.get(id(item), [])))
         everyone = [process for processes in trees.values() for process in processes]
-        if sum(process.resident for process in everyone) > self._limits.memory:
+        tables = sum(page_tables(process.pid) for process in everyone) if thoroughly else 0
+        if sum(process.resident for process in everyone) + tables > self._limits.memory:
             self._judge_memory(items, trees)
         if own_memory() - self._own_at_start > _SERVER_GROWTH:
             self._breach([item for item in items if item.sends], "its messages fill the server's memory; print instead")

@@ -46,6 +46,21 @@ MEMORY = {
     ),
     "memfd": "import os, time\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20); time.sleep(4); print('held')",
 }
+MEMORY["page tables"] = (
+    "import ctypes, time\nc = ctypes.CDLL(None)\nc.mmap.restype = ctypes.c_void_p\n"
+    "c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]\n"
+    "start = c.mmap(None, 100 << 30, 1, 0x4022, -1, 0)\n"
+    "for at in range(0, 100 << 30, 2 << 20): ctypes.c_ubyte.from_address(start + at).value\n"
+    "time.sleep(4); print('held')"
+)
+SHUT = {
+    "semaphores": "import ctypes\nc = ctypes.CDLL(None)\nsets = [c.semget(0, 32_000, 0o1600) for _ in range(9)]\n"
+    "print([one >= 0 for one in sets].count(True), 'held')\nfor one in sets: c.semctl(one, 0, 0)",
+    "secret memory": "import ctypes, mmap, os\nfd = ctypes.CDLL(None).syscall(447, 0)\nif fd < 0: raise SystemExit('0 held')\n"
+    "os.ftruncate(fd, 64 << 20)\nfor at in range(0, 36 << 20, 4 << 20):\n"
+    "    with mmap.mmap(fd, 4 << 20, offset=at) as part: part[::4096] = bytes(1024)\nprint('9 held')",
+}
+"""Memory of the operating system's kernel for which there is no use inside: the calls that give it are refused."""
 OUT_OF_SIGHT = {
     "memfd in flight": (
         "import os, socket, time\na, b = socket.socketpair()\nfd = os.memfd_create('x'); os.posix_fallocate(fd, 0, 256 << 20)\n"
@@ -84,6 +99,15 @@ def test_a_memory_bomb_ends_its_item_and_nothing_else(small, code):
     ran = small.run(code)
     assert (ran.outcome.status, b"held" in ran.stdout, small.run("print('next')").stdout) == ("killed", False, b"next\n")
     assert "raise limits.memory" in ran.outcome.reason
+
+
+@pytest.mark.parametrize("name", SHUT)
+def test_memory_that_nobody_could_see_is_not_given(small, name, cannot_show):
+    outside = subprocess.run([sys.executable, "-c", SHUT[name]], capture_output=True, text=True, check=False)
+    if outside.stdout != "9 held\n":
+        cannot_show(name, "this machine does not give it outside either")
+    ran = small.run(SHUT[name])
+    assert (ran.text + ran.stderr.decode()).strip() == "0 held"
 
 
 @pytest.mark.xfail(strict=False, reason="memory of the operating system's kernel is seen by control groups only")

@@ -6,6 +6,7 @@ file of the host's, /tmp works, and the sandbox's own rights and quotas hold.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import stat
@@ -14,6 +15,15 @@ from sandboxmcp.sandbox.broker.frames import Shim
 from sandboxmcp.sandbox.broker.order import NOWHERE, STDOUT, Existing, Refusal
 
 _FIRST = 64 << 10
+_SETTINGS = frozenset(
+    {
+        0x9FA0, 0x62656572, 0x27E0EB, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656570, 0xCAFE4A11, 0x42494E4D,
+        0x19800202, 0x6E736673, 0xF97CFF8C, 0x43415D53, 0x6165676C, 0xDE5E81E4,
+    }
+)  # fmt: skip
+"""File systems whose files are the kernel's own (linux/magic.h): proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs,
+configfs, bpf, binfmt_misc, mqueue, nsfs, selinuxfs, smackfs, pstore, efivarfs. Inside, the first and mqueue can be opened."""
+_libc = ctypes.CDLL(None, use_errno=True)
 WRITE_ERROR = 23
 """curl's exit code for an output that cannot be written."""
 
@@ -109,12 +119,24 @@ class Output:
 
 def descriptor_problem(fd: int) -> str:
     """Why a descriptor from inside may not be written to; empty when it may."""
-    kind = os.fstat(fd).st_mode
-    if not stat.S_ISREG(kind):
-        return "it is no regular file"
+    if problem := not_a_file(fd):
+        return problem
     if fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_PATH) != os.O_WRONLY:
         return "it is not open for writing only"
     return ""
+
+
+def not_a_file(fd: int) -> str:
+    """Why what a descriptor from inside leads to is no file to read or write; empty when it is one.
+
+    Files of /proc look regular, and what may be written there the system's kernel decides by who writes, which would be us.
+    """
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        return "it is no regular file"
+    found = ctypes.create_string_buffer(256)
+    if _libc.fstatfs(fd, found) != 0:
+        return "its file system is not known"
+    return "it is a setting of the system, not a file" if int.from_bytes(found.raw[:4], "little") in _SETTINGS else ""
 
 
 def _write_all(fd: int, data: bytes) -> int:

@@ -24,6 +24,7 @@ from sandboxmcp.sandbox.broker.frames import Broken, Shim
 from sandboxmcp.sandbox.broker.gate import Gate
 from sandboxmcp.sandbox.broker.greetings import http_connect
 from sandboxmcp.sandbox.broker.order import Refusal
+from sandboxmcp.sandbox.broker.output import not_a_file
 from sandboxmcp.sandbox.broker.programs import Brokered
 from sandboxmcp.sandbox.broker.relay import Relay
 from sandboxmcp.sandbox.broker.shapes import INPUTS, RESULTS, ProgramOrder
@@ -31,7 +32,7 @@ from sandboxmcp.sandbox.bwrap import GUEST, Bind
 from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.interpreter import Interpreter
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
-from sandboxmcp.sandbox.usage import memory_of, tree
+from sandboxmcp.sandbox.usage import memory_of, page_tables, tree
 from sandboxmcp.sandbox.watch import in_gib
 
 _MOST_INPUT = 1 << 20
@@ -81,8 +82,8 @@ class ProgramRun:
             except OSError as error:
                 raise Refusal(f"cannot read {path[:200]}: {error}") from None
             with os.fdopen(fd, "rb", buffering=0) as file:
-                if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    raise Refusal(f"cannot read {path[:200]}: it is no regular file")
+                if problem := not_a_file(fd):
+                    raise Refusal(f"cannot read {path[:200]}: {problem}")
                 content = file.read(_MOST_INPUT + 1) or b""
             if len(content) > _MOST_INPUT:
                 raise Refusal(f"cannot read {path[:200]}: it has more than {_MOST_INPUT:,} bytes")
@@ -212,7 +213,10 @@ class ProgramRun:
         if process.init_pid is None or process.group is not None:
             return ""
         limit, processes = self._box.limits.memory, list(tree(process.init_pid))
-        if sum(one.resident for one in processes) <= limit or sum(memory_of(one.pid) for one in processes) <= limit:
+        if (
+            sum(one.resident + page_tables(one.pid) for one in processes) <= limit
+            or sum(memory_of(one.pid) for one in processes) <= limit
+        ):
             return ""
         return f"it took more memory than {in_gib(limit)}; raise limits.memory"
 

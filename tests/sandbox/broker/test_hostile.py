@@ -113,6 +113,9 @@ LIES = {
     "a socket": ("socket.socket(socket.AF_UNIX).detach()", "no regular file"),
     "readable": ("os.open('lie', os.O_RDWR | os.O_CREAT)", "not open for writing only"),
     "only readable": ("os.open('lie', os.O_RDONLY | os.O_CREAT)", "not open for writing only"),
+    "a setting of a process": ("os.open('/proc/self/oom_score_adj', os.O_WRONLY)", "a setting of the system, not a file"),
+    "memory of a process": ("os.open('/proc/self/mem', os.O_WRONLY)", "a setting of the system, not a file"),
+    "a setting of the namespace": ("os.open('/proc/sys/kernel/sem', os.O_WRONLY)", "a setting of the system, not a file"),
     "a mere path": ("os.open('lie', os.O_PATH)", "not open for writing only"),
 }
 
