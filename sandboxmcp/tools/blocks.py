@@ -10,7 +10,7 @@ from itertools import groupby
 from sandboxmcp.core.model import Hit
 from sandboxmcp.store.words import STOP_WORDS, folded, pieces_of, words_in
 from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, total_cost
-from sandboxmcp.tools.extract import GAP
+from sandboxmcp.tools.extract import GAP, RUN
 from sandboxmcp.tools.fence import fenced, one_line
 from sandboxmcp.tools.items import Found, Others
 
@@ -18,8 +18,6 @@ LINE_TOKENS = 200
 """What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
 CITED = 3
 """Citations that are listed in one place; more are counted."""
-_RUN = 4
-"""So many equal lines that follow on each other are told by a number."""
 _STEM, _ENDING = 3, 3
 """Letters that a word's beginning has at least, and that its ending may have."""
 SMALLEST = 12
@@ -67,8 +65,8 @@ def block(hit: Hit, told: str) -> list[str]:
     lines: list[str] = []
     for line, run in groupby(fenced(hit.text.split("\n"))):
         number = len(list(run))
-        lines += [cut(line, LINE_TOKENS)] * (number if number < _RUN else 1)
-        lines += [f"{GAP} {number - 1} more lines like it"] if number >= _RUN else []
+        lines += [cut(line, LINE_TOKENS)] * (number if number < RUN else 1)
+        lines += [f"{GAP} {number - 1} more lines like it"] if number >= RUN else []
     return [hit.citation + title + told, *lines]
 
 

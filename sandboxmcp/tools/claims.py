@@ -58,14 +58,14 @@ def shared(claims: Sequence[Claim], room: int) -> list[int]:
     return [floor + share for floor, share in zip(floors, rest, strict=True)]
 
 
-def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool) -> list[Claim]:
-    """The claims of one item in the order in which they are shown.
+def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool, again: bool = False) -> list[Claim]:
+    """The claims of one item in the order in which they are shown. `again`: its reason is that of an item before it.
 
     `excerpts`: large outputs show head, tail and errors. Without it those of items that did not end well still show errors and
     tail: many programs report their failures on stdout, and a query that hits elsewhere must not hide them.
     """
     claims: list[Claim] = []
-    if why := reason(item.outcome):
+    if why := "(as above)" if again else reason(item.outcome):
         need = cost(why)
         claims.append(
             Claim(need, lambda room: [text] if (text := cut(why, room)) else [], index, floor=min(need, _TOLD), urgent=True)

@@ -19,6 +19,9 @@ LINE_TOKENS = 80
 FEW_LINES_TOKENS = 800
 """What an extract of very few lines may cost: one line of JSON is worth more than its first words."""
 
+RUN = 4
+"""So many equal lines that follow on each other are told by a number."""
+
 GAP = "..."
 """Stands where lines of a source are left out between two that are shown; full stops are the cheapest mark there is."""
 
@@ -71,7 +74,7 @@ def extract(text: Extract, room: int) -> list[str]:
     if not rows:
         return []
     gap = _gap_cost(text) if len(rows) < text.lines or extract_cost(text) > room else 0
-    groups = _apart([number for number, _ in head], [number for number, _ in errors], [number for number, _ in reversed(tail)])
+    groups = _apart(*([number for number, _ in group if number in rows] for group in (head, errors, tail[::-1])))
     shares = fair_shares([sum(cost(rows[number]) for number in group) for group in groups], room - gap)
     chosen = [_affordable(group, rows, share) for group, share in zip(groups, shares, strict=True)]
     while any(chosen):
@@ -99,10 +102,17 @@ def _with_gaps(text: Extract, rows: Mapping[int, str]) -> list[str]:
     largest gap is marked there."""
     gaps = [(one + 1, two - 1) for one, two in itertools.pairwise((0, *rows, text.lines + 1)) if two - one > 1]
     largest = max(gaps, key=lambda gap: gap[1] - gap[0], default=None)
-    marks = {first: GAP for first, last in gaps if first > 1 and last < text.lines}
-    if largest is not None:
+    known = dict(itertools.chain(text.head, text.errors, text.tail))
+    marks = {first: _mark(known, first, last) for first, last in gaps if first > 1 and last < text.lines}
+    if largest is not None and marks.get(largest[0], GAP) == GAP:
         marks[largest[0]] = _gap(text.handle, *largest)
     return [line for _, line in sorted({**rows, **marks}.items())]
+
+
+def _mark(known: Mapping[int, str], first: int, last: int) -> str:
+    """Of a gap between two shown lines: so many lines like the one before it, when they are that."""
+    alike = all(known.get(number) == known.get(first - 1, "") for number in range(first, last + 1))
+    return f"{GAP} {last - first + 1} more lines like it" if alike and first - 1 in known and last > first else GAP
 
 
 def _gap(handle: str, first: int, last: int) -> str:
@@ -117,8 +127,24 @@ def _gap_cost(text: Extract) -> int:
 def _shown(*groups: Sequence[Numbered]) -> dict[int, str]:
     """Every line once, by its number, cut to what it may cost: the fewer lines, the more of each."""
     rows = dict(row for group in groups for row in group)
+    repeats = _repeats(rows)
+    rows = {number: line for number, line in rows.items() if number not in repeats}
     each = max(LINE_TOKENS, FEW_LINES_TOKENS // max(len(rows), 1))
     return {number: cut(line, each) for number, line in zip(rows, numbered(rows.items()), strict=True)}
+
+
+def _repeats(rows: Mapping[int, str]) -> set[int]:
+    """Numbers of the lines in a run of equal ones but its first."""
+    found: set[int] = set()
+    run: list[int] = []
+    for number in sorted(rows):
+        if run and number == run[-1] + 1 and rows[number] == rows[run[0]]:
+            run.append(number)
+        else:
+            run = [number]
+        if len(run) >= RUN:
+            found.update(run[1:])
+    return found
 
 
 def _apart(*groups: Sequence[int]) -> list[list[int]]:

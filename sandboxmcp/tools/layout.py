@@ -8,7 +8,7 @@ is too small for that, treated as a large one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,7 +17,7 @@ from sandboxmcp.tools.budget import Page, cost, first_fitting, total_cost
 from sandboxmcp.tools.claims import Claim, item_claims, shared
 from sandboxmcp.tools.items import Found, Item
 from sandboxmcp.tools.passages import Section, Seen, least, section, unanswered, wanted
-from sandboxmcp.tools.receipt import receipt, tally
+from sandboxmcp.tools.receipt import reason, receipt, tally
 
 _RECEIPTS_SHARE = 0.6
 """Part of the budget that receipts may take before their list is condensed."""
@@ -112,7 +112,10 @@ def _settle(
     items: Sequence[Item], told: Collection[int], whole: set[int], found: Sequence[Found], room: int
 ) -> tuple[list[Claim], list[int]]:
     """Claims and their shares; takes out of `whole`, largest first, the outputs that do not fit as a whole."""
-    claims_of = cache(lambda index, whole, excerpts: item_claims(items[index], index, whole=whole, excerpts=excerpts))
+    again = _repeated(items, told)
+    claims_of = cache(
+        lambda index, whole, excerpts: item_claims(items[index], index, whole=whole, excerpts=excerpts, again=index in again)
+    )
     while True:
         receipts = sum(cost(receipt(items[index], whole=index in whole)) for index in told)
         seen = Seen(whole=_handles(items, whole))
@@ -125,6 +128,13 @@ def _settle(
             return claims, shares
         largest = max(short, key=lambda claim: claim.need).item
         whole -= {largest}
+
+
+def _repeated(items: Sequence[Item], told: Iterable[int]) -> set[int]:
+    """Indexes of the items whose reason is that of one before them."""
+    reasons = [(index, reason(items[index].outcome)) for index in told]
+    first: dict[str, int] = {}
+    return {index for index, why in reasons if why and first.setdefault(why, index) != index}
 
 
 def _handles(items: Sequence[Item], indexes: Collection[int]) -> list[str]:

@@ -53,6 +53,17 @@ def test_every_gap_between_two_shown_lines_is_marked(long_lines: list[Numbered])
     assert numbers == ["1", "2", "...", "97", "98", "...", "194", "...", "1500"]
 
 
+def test_a_run_of_equal_lines_is_one_line_and_a_number() -> None:
+    rows = [(number, "retrying" if number < 401 else "done") for number in range(1, 402)]
+    assert extract(Extract("h1", 401, rows[:20], (), rows[-20:]), 1_000) == [
+        "1| retrying",
+        "... 380 lines: ctx_read h1:2-381",
+        "382| retrying",
+        "... 18 more lines like it",
+        "401| done",
+    ]
+
+
 def test_what_comes_before_the_first_shown_line_is_a_gap_too(long_lines: list[Numbered]) -> None:
     assert extract(Extract("h1", 1500, [], [], long_lines[-1:]), 1_000)[0] == "... 1499 lines: ctx_read h1:1-1499"
 

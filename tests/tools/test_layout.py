@@ -80,6 +80,11 @@ def test_a_denied_item_says_why_and_what_to_do_instead(make: Any, golden: Callab
     golden("denied", text_of([make.denied("fetch"), make.item("list", "a\n")], [], [], 2_000))
 
 
+def test_a_reason_that_was_told_is_not_told_again(make: Any) -> None:
+    lines = text_of([make.denied("one"), make.denied("two")], [], [], 2_000).splitlines()
+    assert lines[2:] == ["two: denied", "(as above)"] and lines[1].startswith("What it fetches")
+
+
 def test_the_code_is_never_echoed(make: Any) -> None:
     items = [make.item("a", "x\n"), make.denied("b"), make.item("c", BIG, TRACEBACK, "failed", exit_code=2)]
     assert "secret code" not in text_of(items, [], ["filler"], 2_000)
