@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from sandboxmcp.core.model import Hit
@@ -23,7 +24,13 @@ T = TypeVar("T")
 
 def template_of(line: str) -> str:
     """What a line has in common with its repeats: no numbers, hashes, punctuation or case."""
-    return _NOT_WORDS.sub(" ", _VARIABLE.sub("0", line[:_TEMPLATE_READ].lower())).strip()[:_TEMPLATE_LENGTH]
+    return _template(line[:_TEMPLATE_READ])
+
+
+@lru_cache(maxsize=8_192)
+def _template(line: str) -> str:
+    """Lines are asked for more than once in a search, and by the next one."""
+    return _NOT_WORDS.sub(" ", _VARIABLE.sub("0", line.lower())).strip()[:_TEMPLATE_LENGTH]
 
 
 def window(text: str, first: int, last: int, title: str = "") -> tuple[int, str, int]:
