@@ -20,6 +20,8 @@ CITED = 3
 """Citations that are listed in one place; more are counted."""
 _STEM, _ENDING = 3, 3
 """Letters that a word's beginning has at least, and that its ending may have."""
+_MOST_LETTERS = 4
+"""Of one token: bytes / 4 is the least that a text costs."""
 SMALLEST = 12
 """Tokens below which a passage is not worth trying."""
 
@@ -50,9 +52,12 @@ def _by_title(hit: Hit, query: str) -> bool:
 
 def fitting(hit: Hit, told: str, words: Collection[str], room: int, *, first: bool) -> Hit | None:
     """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
+    trims = first or room >= 2 * SMALLEST
+    if not trims and len(hit.text) > _MOST_LETTERS * room:
+        return None
     if price(hit, told) <= room:
         return hit
-    if not first and room < 2 * SMALLEST:
+    if not trims:
         return None
     trimmed = _trimmed(hit, told, words, room)
     tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
