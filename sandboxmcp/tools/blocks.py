@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.store.words import STOP_WORDS, folded, pieces_of, words_in
+from sandboxmcp.store.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_of, words_in
 from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, total_cost
 from sandboxmcp.tools.extract import GAP, RUN
 from sandboxmcp.tools.fence import fenced, one_line
@@ -27,17 +27,25 @@ SMALLEST = 12
 
 
 def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> str:
-    """What stands behind a hit's citation beside its label: the heading by which alone it was found, its copies, its equals.
+    """What stands behind a hit's citation beside its label: the heading that its text lacks, its copies, its equals.
 
     `told`: handles and headings that the reader has seen together.
     """
     others = found.others.get((hit.handle, hit.first_line), Others())
     equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
-    new = (hit.handle, hit.title) not in told and _by_title(hit, found.query)
-    parts = [f'under "{one_line(hit.title, 80)}"'] if new else []
+    heading = "" if (hit.handle, hit.title) in told else _heading(hit, found.query)
+    parts = [f'under "{heading}"'] if heading else []
     parts += [f"{others.copies + 1} copies"] if others.copies else []
     parts += [f"same text: {equal}"] if equal else []
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def _heading(hit: Hit, query: str) -> str:
+    """All headings where the hit was found by them alone, else the innermost; empty if its text has it."""
+    if _by_title(hit, query):
+        return one_line(hit.title, 80)
+    innermost = hit.title.rpartition(HEADINGS_BETWEEN)[2]
+    return "" if folded(innermost) in folded(hit.text) else one_line(innermost, 60)
 
 
 @lru_cache(maxsize=1024)
