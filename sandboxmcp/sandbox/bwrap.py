@@ -100,7 +100,7 @@ def bwrap_argv(profile: SandboxProfile, fds: PassedFds) -> list[str]:
     for bind in profile.binds:
         argv += _mounted(bind)
     for folder in profile.hidden:
-        argv += ["--size", "4096", "--perms", "0555", "--tmpfs", folder, "--remount-ro", folder]
+        argv += _covered(folder)
     # Without these two, / and /dev are writable memory without a cap.
     argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", profile.workspace]
     argv += ["--json-status-fd", str(fds.status)]
@@ -148,7 +148,14 @@ def _system(profile: SandboxProfile, fds: PassedFds) -> list[str]:
         argv += ["--ro-bind-try", folder, folder]
     for path, fd in fds.files.items():
         argv += ["--ro-bind-data", str(fd), path]
-    return [*argv, "--proc", "/proc", "--dev", "/dev"]
+    argv += ["--proc", "/proc", "--dev", "/dev"]
+    # Process 1 is bubblewrap's own, and of the scripts' user: who may write its memory makes it outlive its parent.
+    return [*argv, *_covered("/proc/1")]
+
+
+def _covered(folder: str) -> list[str]:
+    """An empty, read-only folder in the place of one."""
+    return ["--size", "4096", "--perms", "0555", "--tmpfs", folder, "--remount-ro", folder]
 
 
 def _memory(total: int) -> list[str]:

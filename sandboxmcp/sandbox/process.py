@@ -176,7 +176,7 @@ def _start(
         stdout=subprocess.DEVNULL if streams is None else streams[1],
         stderr=subprocess.PIPE if streams is None else streams[2],
         pass_fds=passed,
-        # Bubblewrap is pid 1 inside: what stands in its own environment can be read there at /proc/1/environ.
+        # Bubblewrap is pid 1 inside: what stands in its own environment was to be read there, but for the cover over /proc/1.
         env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
         cwd="/",
         start_new_session=True,

@@ -233,3 +233,24 @@ def test_an_interrupt_gets_through(sandbox, tmp_path, monkeypatch, code):
             await manager.shutdown_kernel(now=True)
 
     assert asyncio.run(interrupted()) == "KeyboardInterrupt"
+
+
+SEIZE = """
+import os
+try:
+    memory = os.open("/proc/1/mem", os.O_RDWR)
+    start = int(open("/proc/1/maps").readline().split("-")[0], 16)
+    print(os.pread(memory, 4, start)[1:], os.pwrite(memory, os.pread(memory, 4, start), start))
+except OSError as error:
+    print(type(error).__name__)
+print(os.listdir("/proc/1"))
+"""
+"""Whoever writes the memory of the first process makes it outlive the server: it is what ends with it."""
+
+
+def test_the_first_process_of_the_sandbox_cannot_be_seized(inside, cannot_show):
+    plain = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--uid", "1000"]
+    outside = subprocess.run([*plain, sys.executable, "-c", SEIZE], capture_output=True, text=True, timeout=20, check=False)
+    if not outside.stdout.startswith("b'ELF' 4"):
+        cannot_show("/proc/1/mem", "a sandbox without our arguments does not start, or keeps it too")
+    assert inside.run(SEIZE).text == "FileNotFoundError\n[]\n"

@@ -23,6 +23,7 @@ GOLDEN = """
 --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib32 /lib32
 ETC
 --ro-bind-try /var/lib/dpkg /var/lib/dpkg --ro-bind-data 7 /etc/passwd --proc /proc --dev /dev
+--size 4096 --perms 0555 --tmpfs /proc/1 --remount-ro /proc/1
 --size 16777216 --perms 1777 --tmpfs /dev/shm --size 67108864 --perms 1777 --tmpfs /tmp
 --size 16777216 --perms 0755 --tmpfs /home --perms 0700 --dir /home/sandbox --dir /run --dir /var/tmp
 --symlink /x /venv/bin/python --ro-bind /venv /venv --bind /p /p --ro-bind /guest /opt/sandboxmcp/guest
@@ -55,7 +56,7 @@ def test_without_nested_user_namespaces_and_filter_the_other_walls_stay():
 def test_even_a_tiny_memory_folder_has_a_size():
     argv = bwrap_argv(SandboxProfile(workspace="/p", binds=(), tmpfs_bytes=1), PassedFds(9, {}))
     tmpfs = [argv[at - 4 : at + 2] for at, word in enumerate(argv) if word == "--tmpfs"]
-    assert [(words[0], int(words[1]) > 0) for words in tmpfs] == [("--size", True)] * 3
+    assert [(words[0], int(words[1]) > 0) for words in tmpfs] == [("--size", True)] * 4
 
 
 @pytest.mark.parametrize(
