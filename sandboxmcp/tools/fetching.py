@@ -196,7 +196,7 @@ def _answer(services: Services, got: Sequence[Got], intent: str | None, budget_t
     cited: tuple[str, ...] = ()
     if intent and handles:
         found = find(services, intent, Scope(services.project, handles=handles))
-        part = section(found, max(0, budget_tokens - total_cost(lines)), Seen(handles), titled=False)
+        part = section(found, max(0, budget_tokens - total_cost(lines)), Seen(handles), titled=False, elsewhere="ctx_search")
         lines += part.lines
         cited = part.cited
     facts = {"pages": [_row(one) for one in got], "hits": list(cited)}
