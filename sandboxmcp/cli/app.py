@@ -32,7 +32,7 @@ class _Ordered(TyperGroup):
     """Commands in the order in which people need them, groups among them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=_ORDER.index)
+        return sorted(self.commands, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
 
 
 def _application() -> typer.Typer:
