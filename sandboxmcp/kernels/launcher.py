@@ -29,6 +29,7 @@ from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.overlay import identity
 from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
+from sandboxmcp.sandbox.protect import sockets_of_host
 from sandboxmcp.sandbox.usage import children
 
 _READY_TIMEOUT_S = 30.0
@@ -82,6 +83,7 @@ class Launcher:
         self.written = plan.written
         """Where on the host that lands which scripts write in the workspace."""
         self._layer = plan.layer
+        self._sockets = plan.sockets
         self._mounted = identity(plan.layer) if plan.layer is not None else None
         self.path = plan.profile.path
         """Where programs are looked for inside."""
@@ -139,6 +141,8 @@ class Launcher:
         """Why it is to be replaced when nothing runs in it; empty while it is as good as a new one."""
         if self.protection.outdated:
             return "protected files of the project have changed on the host"
+        if self._layer is None and sockets_of_host(self.protection.workspace) - self._sockets:
+            return "a socket of another program has appeared in the project"
         if self._layer is not None and identity(self._layer) != self._mounted:
             return "the changes that the overlay kept were discarded"
         return ""

@@ -13,7 +13,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.overlay import layer_of, prepare
-from sandboxmcp.sandbox.protect import Protection, covered, look_at
+from sandboxmcp.sandbox.protect import Protection, covered, look_at, sockets_of_host
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
@@ -31,6 +31,8 @@ class Plan:
     """Where on the host that lands which scripts write in the workspace."""
     layer: Path | None = None
     """Of the overlay, where there is one."""
+    sockets: frozenset[str] = frozenset()
+    """On which programs of the host listened in the workspace when this was made; those that can be found are covered."""
 
 
 def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
@@ -43,7 +45,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     """
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
-    protection = look_at(workspace)
+    protection, sockets = look_at(workspace), sockets_of_host(workspace)
     tools = tool_folders(settings["tool_folders"])
     hidden = _hidden(str(workspace), settings.data_dir)
     mode: str = settings["workspace_mode"]
@@ -59,7 +61,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
     )
-    return Plan(profile, interpreter, protection, workspace if layer is None else layer / "upper", layer)
+    return Plan(profile, interpreter, protection, workspace if layer is None else layer / "upper", layer, sockets)
 
 
 def _binds(view: Bind, installed: Collection[str], protection: Protection, hidden: tuple[str, ...] = ()) -> tuple[Bind, ...]:

@@ -133,6 +133,23 @@ def covered(workspace: Path, most_entries: int = 100_000) -> Covered:
     return Covered(tuple(sorted(sockets)), tuple(sorted(secrets)))
 
 
+def sockets_of_host(workspace: Path, listed: Path = Path("/proc/net/unix")) -> frozenset[str]:
+    """Sockets in the workspace on which processes of this machine listen, by the kernel's own list: no folder is searched.
+
+    Not seen: those of containers with a network of their own, and one that was bound by a path relative to another folder.
+    """
+    found, inside = set(), f"{workspace}/"
+    with contextlib.suppress(OSError):
+        for line in listed.read_text(errors="surrogateescape").splitlines()[1:]:
+            path = line.split(None, 7)[7:]
+            if not path or path[0].startswith("@") or (path[0].startswith("/") and not path[0].startswith(inside)):
+                continue
+            whole = os.path.normpath(os.path.join(workspace, path[0]))
+            if whole.startswith(inside) and stat.S_ISSOCK(_mode(Path(whole))):
+                found.add(whole)
+    return frozenset(found)
+
+
 def is_secret(path: str | os.PathLike[str]) -> bool:
     """Whether a file's name says that it holds credentials; what might be a key is looked into."""
     name = os.path.basename(path)

@@ -131,6 +131,17 @@ def test_a_socket_of_the_host_in_the_workspace_is_covered(make_inside):
         assert len(came) == 1
 
 
+def test_a_socket_that_appears_after_the_start_is_covered_for_the_next_script(make_inside):
+    own = make_inside()
+    connect = "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('late.sock')"
+    assert own.run("print(1)").text == "1\n"
+    with listening(socket.AF_UNIX, str(own.workspace / "late.sock")) as (_, came):
+        subprocess.run([sys.executable, "-c", connect], cwd=own.workspace, check=True)
+        assert ("ConnectionRefusedError" in own.run(connect).stderr.decode(), len(came)) == (True, 1)
+        first = own.runner.running
+        assert (own.run("print(2)").text, own.runner.running is first) == ("2\n", True)
+
+
 def test_no_socket_lies_anywhere_in_the_mount_tree(inside):
     code = (
         "import os, stat\n"

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from sandboxmcp.sandbox.protect import Covered, covered, look_at
+from sandboxmcp.sandbox.protect import Covered, covered, look_at, sockets_of_host
 
 NAMES = (".git/hooks", ".git/config", ".envrc")
 
@@ -154,3 +154,20 @@ def test_a_file_of_secrets_is_empty_inside_and_untouched_outside(make_inside):
     ran = own.run("cat .env conf/id_ed25519; mv conf c2; cat c2/id_ed25519; rm -f .env; echo x > .env; ls -a", "shell")
     assert ("secret" in ran.text, ".env" in ran.text.split(), ran.stderr.decode().count("Permission denied")) == (False, True, 0)
     assert [(own.workspace / name).read_text() for name in (".env", "c2/id_ed25519")] == ["TOKEN=secret\n"] * 2
+
+
+def test_sockets_of_the_host_are_found_by_the_kernels_own_list(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    names = [str(project / "a b.sock"), "relative.sock", str(elsewhere / "c.sock"), "\0abstract"]
+    held = [socket.socket(socket.AF_UNIX) for _ in names]
+    for one, name in zip(held, names, strict=True):
+        one.bind(name)
+    (project / "plain").write_text("")
+    assert sockets_of_host(project) == {str(project / "a b.sock"), str(project / "relative.sock")}
+    for one in held:
+        one.close()
+    assert (sockets_of_host(project), sockets_of_host(project, tmp_path / "missing")) == (frozenset(), frozenset())
