@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from corpus import Language
@@ -31,11 +32,11 @@ def in_process(folder: Path, sizes: Sequence[int], queries: int, keep: bool = Fa
     first: dict[str, float] = {}
     for size in sizes:
         place = folder / f"chunks-{size}"
+        if not (keep and place.exists()):
+            _fill(place, size)
         with Store(place) as store:
-            if not (keep and store.sources(Scope("p"), limit=1)):
-                _fill(store, place, size)
             for name, texts in (("search", asked), ("misspelt", [misspelt(query) for query in asked])):
-                times = [_seconds(lambda text=text: store.search(text, Scope("p"))) for text in texts]  # type: ignore[misc]
+                times = [_seconds(partial(store.search, text, Scope("p"))) for text in texts]
                 tail = percentile(times)
                 first.setdefault(name, tail)
                 row = f"p95 {tail * 1000:6.1f} ms, median {statistics.median(times) * 1000:6.1f} ms, {tail / first[name]:5.2f} x"
@@ -43,13 +44,14 @@ def in_process(folder: Path, sizes: Sequence[int], queries: int, keep: bool = Fa
             print(f"recall    in {size:>9,} chunks: {_recall(store, asked[: queries // 2]):.3f} of an exact search's best {_HITS}")
 
 
-def _fill(store: Store, place: Path, size: int) -> None:
+def _fill(place: Path, size: int) -> None:
     language = Language(_SEED)
     written, seconds = 0, 0.0
-    for start in range(0, size, _PART):
-        text = "".join(_sections(language, start, min(size, start + _PART)))
-        seconds += _seconds(lambda text=text, start=start: store.add(NewSource(f"part {start}", "text", "p", "s"), text))  # type: ignore[misc]
-        written += len(text)
+    with Store(place) as store:
+        for start in range(0, size, _PART):
+            text = "".join(_sections(language, start, min(size, start + _PART)))
+            seconds += _seconds(partial(store.add, NewSource(f"part {start}", "text", "p", "s"), text))
+            written += len(text)
     disk = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
     print(
         f"index     {size:>12,} chunks: {written / 1e6 / seconds:.1f} MB/s, {disk / written:.1f} bytes of disk per byte", flush=True
