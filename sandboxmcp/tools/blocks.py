@@ -58,14 +58,16 @@ def _by_title(hit: Hit, query: str) -> bool:
     return any(one in title for one in beginnings) and not any(one in text for one in beginnings)
 
 
+def may_fit(hit: Hit, room: int) -> bool:
+    """Could the hit be shown, whole or trimmed? Looks at its length only: it need not be laid out to be refused."""
+    return room >= 2 * SMALLEST or len(hit.text) <= _MOST_LETTERS * room
+
+
 def fitting(hit: Hit, told: str, words: Collection[str], room: int, *, first: bool) -> Hit | None:
     """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
-    trims = first or room >= 2 * SMALLEST
-    if not trims and len(hit.text) > _MOST_LETTERS * room:
-        return None
     if price(hit, told) <= room:
         return hit
-    if not trims:
+    if not first and room < 2 * SMALLEST:
         return None
     trimmed = _trimmed(hit, told, words, room)
     tells = _matches(trimmed.text, words) or not _matches(hit.text, words)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
-from sandboxmcp.tools.blocks import CITED, SMALLEST, beside, best_line, block, fitting, price, words_of
+from sandboxmcp.tools.blocks import CITED, SMALLEST, beside, best_line, block, fitting, may_fit, price, words_of
 from sandboxmcp.tools.budget import Page, cost, cut, total_cost
 from sandboxmcp.tools.fence import fenced, one_line
 from sandboxmcp.tools.items import Found
@@ -172,9 +172,12 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
             continue
         following = len(hits) - number - 1
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
-        told, shown = _shown(
-            hit, beside(found, hit, seen.titles), words, room, labelled=hit.handle in seen.labelled, first=not cited and not left
-        )
+        first = not cited and not left
+        told, shown = "", None
+        if first or may_fit(hit, room):
+            told, shown = _shown(
+                hit, beside(found, hit, seen.titles), words, room, labelled=hit.handle in seen.labelled, first=first
+            )
         if shown is None:
             left += 1
             if room < SMALLEST:
