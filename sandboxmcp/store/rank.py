@@ -22,6 +22,8 @@ _PART_WEIGHTS = (TITLE_WEIGHT, 0.5, 1, 1)
 """What a word counts in the innermost heading, the headings around it, the body, and the pieces beside it."""
 _K1 = 1.2
 _B = 0.75
+_SUPPORT = 0.7
+"""What a passage's source as a whole counts beside the passage."""
 _ALIKE = 0.3
 """What further words in place of one word of the query count, beside the best of them: five synonyms are no five answers."""
 _PROXIMITY = 0.5
@@ -53,6 +55,9 @@ class Candidate:
     body: str
     pieces: str
     words: int
+    source: int = 0
+    source_words: int = 0
+    """Of all passages of its source together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +77,18 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
     `passages` and `mean_words` describe the scope: how many passages it has and how long they are on average.
     """
     worth = {term.stem: term.weight * _idf(term.passages, passages) for term in terms}
-    found = _places(candidates, worth, stems)
     stands_for = {term.stem: term.stands_for or term.stem for term in terms}
+    mean = max(mean_words, 1.0)
     order = [
-        _Scored(candidate, places, _score(candidate, places, worth, stands_for, max(mean_words, 1.0)))
-        for candidate, places in found
+        _Scored(candidate, places, _score(_counted(places, _ALL_PARTS), candidate.words / mean, worth, stands_for))
+        for candidate, places in _places(candidates, worth, stems)
     ]
     order.sort(key=lambda scored: -scored.score)
     for scored in order[:_PROXIMITY_DEPTH]:
         scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
-    near = sorted(order[:_PROXIMITY_DEPTH], key=lambda scored: -scored.score)
-    return [_ranked(scored, worth) for scored in near + order[_PROXIMITY_DEPTH:]]
+    _add_support(order, worth, stands_for)
+    order.sort(key=lambda scored: -scored.score)
+    return [_ranked(scored, worth) for scored in order]
 
 
 def _ranked(scored: _Scored, worth: Mapping[str, float]) -> Ranked:
@@ -107,6 +113,9 @@ class _Place(NamedTuple):
 
 
 _BODY = 2
+_ALL_PARTS = (0, 1, 2, 3)
+_TITLE_PARTS = (0, 1)
+_OWN_PARTS = (2, 3)
 _PARTS = len(_PART_WEIGHTS)
 _BETWEEN = "\0"
 """Shown text has no NUL."""
@@ -159,13 +168,9 @@ def _like(stems: Iterable[str]) -> re.Pattern[str]:
 _OTHERS = float(__import__("os").environ.get("OTHERS", "1"))
 
 
-def _score(
-    candidate: Candidate, places: Sequence[_Place], worth: Mapping[str, float], stands_for: Mapping[str, str], mean_words: float
-) -> float:
-    counts: dict[str, float] = {}
-    for place in places:
-        counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
-    norm = _K1 * (1 - _B + _B * candidate.words / mean_words)
+def _score(counts: Mapping[str, float], length: float, worth: Mapping[str, float], stands_for: Mapping[str, str]) -> float:
+    """BM25 of a text with so many of each stem; `length` counts its words in those of an average text."""
+    norm = _K1 * (1 - _B + _B * length)
     best: dict[str, float] = {}
     every = 0.0
     for stem, count in sorted(counts.items()):
@@ -174,6 +179,39 @@ def _score(
         best[stands_for[stem]] = max(best.get(stands_for[stem], 0.0), value)
     once = sum(best.values())
     return once + _ALIKE * (every - once)
+
+
+def _counted(places: Iterable[_Place], parts: Sequence[int]) -> dict[str, float]:
+    """How often each stem stands in these parts, by their weights."""
+    counts: dict[str, float] = {}
+    for place in places:
+        if place.part in parts:
+            counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
+    return counts
+
+
+def _add_support(order: Sequence[_Scored], worth: Mapping[str, float], stands_for: Mapping[str, str]) -> None:
+    """Adds to every passage what its source says as a whole, so that of many sources the one about the question comes first."""
+    words = {scored.candidate.source: scored.candidate.source_words for scored in order}
+    if len(words) < 2:
+        return
+    counts: dict[int, dict[str, float]] = {source: {} for source in words}
+    titles: dict[int, dict[str, float]] = {source: {} for source in words}
+    for scored in order:
+        for stem, count in _counted(scored.places, _OWN_PARTS).items():
+            held = counts[scored.candidate.source]
+            held[stem] = held.get(stem, 0.0) + count
+        for stem, count in _counted(scored.places, _TITLE_PARTS).items():
+            over = titles[scored.candidate.source]
+            over[stem] = max(over.get(stem, 0.0), count)
+    mean = max(sum(words.values()) / len(words), 1.0)
+    support: dict[int, float] = {}
+    for source, held in counts.items():
+        over = titles[source]
+        both = {stem: held.get(stem, 0.0) + over.get(stem, 0.0) for stem in held.keys() | over.keys()}
+        support[source] = _score(both, words[source] / mean, worth, stands_for)
+    for scored in order:
+        scored.score += _SUPPORT * support[scored.candidate.source]
 
 
 def _nearness(places: Sequence[_Place], terms: int) -> float:

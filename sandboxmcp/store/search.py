@@ -167,9 +167,10 @@ class _Row(NamedTuple):
 def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:
     """The passages with these ids, in their order."""
     rows = connection.execute(
-        "SELECT p.id, c.title, p.body, p.pieces, p.words, s.handle, s.label, p.first_line, p.last_line, p.partial, s.created_at"
+        "SELECT p.id, c.title, p.body, p.pieces, p.words, s.id, s.words,"
+        " s.handle, s.label, p.first_line, p.last_line, p.partial, s.created_at"
         " FROM json_each(?) j JOIN passages p ON p.id = j.value JOIN chunks c ON c.id = p.chunk_id"
         " JOIN sources s ON s.id = c.source_id ORDER BY j.key",
         (json.dumps(list(ids)),),
     )
-    return {row[0]: _Row(Candidate(*row[:5]), *row[5:]) for row in rows}
+    return {row[0]: _Row(Candidate(*row[:7]), *row[7:]) for row in rows}
