@@ -290,7 +290,7 @@ class Database:
 
 
 _ELSEWHERE = "Make its folder writable, or set SANDBOXMCP_DATA_DIR to a folder that is."
-DISK_FULL_FIX = "Free some space, forget sources (ctx_purge, sandboxmcp purge), or set SANDBOXMCP_DATA_DIR to another disk."
+DISK_FULL_FIX = "Free some space, forget sources (ctx_purge), or set SANDBOXMCP_DATA_DIR to another disk."
 
 
 def _only_readable(path: Path) -> bool:

@@ -3,6 +3,7 @@
 data_dir/sandboxmcp.db        sources, index, vocabulary, usage (SQLite, WAL)
 data_dir/captures/ab/….zst    the captured bytes, once per content
 data_dir/incoming/…/          raw stream files on their way in, a folder for each process
+data_dir/reserve              only on a disk that is nearly full: room for deleting
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def pieces_of(word: str) -> tuple[str, ...]:
     if word.isascii():
         if len(word) > _LONGEST_SPLIT or (word[1:].islower() and word.isalpha()) or word.isdigit():
             return ()
-        parts = _PIECE.findall(word)
+        parts = _PIECE.findall(word) if not _NOT_KEPT.fullmatch(word.lower()) else []  # the letters of a hash say nothing
         return tuple(part for part in parts if len(part) > 1) if len(parts) > 1 else ()
     return tuple(run[i : i + 2] for run in _CJK_RUN.findall(word) for i in range(len(run) - 1) if len(run) > 2)
 
