@@ -16,7 +16,7 @@ from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 from sandboxmcp.store.rank import TITLE_WEIGHT
 from sandboxmcp.store.vocabulary import Topics, Vocabulary, learn, unlearn
-from sandboxmcp.store.words import Kept, Pieces, words_in
+from sandboxmcp.store.words import Kept, Pieces, words_in, words_of_each
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -112,7 +112,7 @@ class Indexer:
 
     def _rows(self) -> list[_Row]:
         """The passages that are waiting, as the table holds them. Their words are looked at together: a text repeats its words."""
-        split = [words_in(passage.text) for _, _, passage in self._waiting]
+        split = words_of_each([passage.text for _, _, passage in self._waiting])
         counts = Counter(chain.from_iterable(split))
         self._vocabulary.add(counts)
         identifiers = self._pieces.meet(counts)

@@ -12,7 +12,7 @@ from sandboxmcp.store.rank import Candidate, Term, ranked
 from sandboxmcp.store.snippets import neighbours_joined, repeats_last, template_of, window
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.vocabulary import edit_distance
-from sandboxmcp.store.words import Kept, Pieces, folded, pieces_of, words_in
+from sandboxmcp.store.words import Kept, Pieces, folded, pieces_of, words_in, words_of_each
 
 SAMPLES = {
     "prose": "The store keeps what was captured. Every line can be read back later.\nA second sentence follows the first.\n",
@@ -73,6 +73,11 @@ def test_any_text_has_a_kind(text):
 )
 def test_identifiers_have_pieces_and_plain_words_have_none(word, pieces):
     assert pieces_of(word) == pieces
+
+
+@pytest.mark.parametrize("texts", [[], ["a b"], ["one, two_three", "", " x-y "], ["ascii only", "größer als"]], ids=repr)
+def test_the_words_of_many_texts_are_those_of_each(texts):
+    assert words_of_each(texts) == [words_in(text) for text in texts]
 
 
 def test_what_stands_beside_a_text_are_pieces_and_whole_snake_case_names():

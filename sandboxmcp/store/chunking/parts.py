@@ -8,7 +8,7 @@ quality: 20 lines instead of 4 lose a fifth of the evidence at 500 tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sandboxmcp.store.lines import Line
 
@@ -18,16 +18,14 @@ PASSAGE_LINES = 4
 PASSAGE_PARTS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Consecutive lines under one title (headings joined by " › ", outermost first; empty without headings)."""
 
     title: str
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """What is searched and shown: at most four lines or about 500 bytes."""
 
     first: int
@@ -43,7 +41,7 @@ def passages_of(chunk: Chunk) -> Iterator[Passage]:
     size = 0
     for line in chunk.lines:
         length = line.size + 1
-        blank = not line.text.strip()
+        blank = not line.text or line.text.isspace()
         if held and (_is_full(held, line) or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2)):
             yield _passage(held)
             held, size = [], 0
