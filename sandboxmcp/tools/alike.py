@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -12,28 +13,40 @@ from sandboxmcp.tools.items import Others
 def told_once(hits: Iterable[Hit], digest_of: Callable[[str], str]) -> tuple[list[Hit], dict[tuple[str, int], Others]]:
     """The hits in their order without those that repeat an earlier one; by handle and first line what the earlier one stands for.
 
-    The same lines of another source with the same content are a copy; an equal text elsewhere is told by its citation.
-    `digest_of` gives a handle's digest.
+    Lines of another source with the same content are a copy; an equal text elsewhere is told by its citation, once for all
+    copies. `digest_of` gives a handle's digest.
     """
-    first: dict[tuple[str, bool], Hit] = {}
-    others: dict[tuple[str, int], Others] = {}
+    told: list[Hit] = []
+    by_digest: dict[str, list[Hit]] = defaultdict(list)
+    by_text: dict[tuple[str, bool], Hit] = {}
+    copies: dict[tuple[str, int], set[str]] = defaultdict(set)
+    equals: dict[tuple[str, int], dict[tuple[str, int], str]] = defaultdict(dict)
     for hit in map(without_blank_edges, hits):
-        known = first.setdefault((hit.text, hit.partial), hit)
-        if known is hit:
-            continue
-        place = known.handle, known.first_line
-        so_far = others.get(place, Others())
-        if _is_copy(known, hit, digest_of):
-            others[place] = replace(so_far, copies=so_far.copies + 1)
+        digest = digest_of(hit.handle)
+        original = next((one for one in by_digest[digest] if _is_copy(one, hit)), None)
+        equal = by_text.get((hit.text, hit.partial))
+        if original is not None:
+            copies[original.handle, original.first_line].add(hit.handle)
+        elif equal is not None:
+            here = replace(hit, handle=equal.handle) if digest == digest_of(equal.handle) else hit
+            equals[equal.handle, equal.first_line].setdefault((digest, hit.first_line), here.citation)
         else:
-            others[place] = replace(so_far, citations=(*so_far.citations, hit.citation))
-    return list(first.values()), others
+            told.append(hit)
+            by_digest[digest].append(hit)
+            by_text[hit.text, hit.partial] = hit
+    return told, {place: Others(len(copies[place]), tuple(equals[place].values())) for place in {**copies, **equals}}
 
 
-def _is_copy(one: Hit, other: Hit, digest_of: Callable[[str], str]) -> bool:
-    if one.handle == other.handle or (one.first_line, one.last_line) != (other.first_line, other.last_line):
-        return False
-    return digest_of(one.handle) == digest_of(other.handle)
+def _is_copy(one: Hit, other: Hit) -> bool:
+    """Are these lines of a source among those of another with the same content? Parts of very long lines are not lines."""
+    whole = not one.partial and not other.partial
+    return one.handle != other.handle and (
+        (whole and one.first_line <= other.first_line and other.last_line <= one.last_line) or _place(one) == _place(other)
+    )
+
+
+def _place(hit: Hit) -> tuple[int, int, str]:
+    return hit.first_line, hit.last_line, hit.text
 
 
 def without_blank_edges(hit: Hit) -> Hit:

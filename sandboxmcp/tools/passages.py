@@ -85,13 +85,12 @@ def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | N
     worth = _worth(found, limit)
     new, known = _parted(worth, seen)
     rest = _Rest(len(new[limit:]) if limit else 0, len(found.hits) - len(worth), elsewhere, found.capped)
-    if known:
-        page.add(_above(known))
-    elif not worth:
+    above = bool(known) and page.add(_above(known))
+    if not worth:
         page.add(_nothing(found.query))
     cited, left = _fill(page, new[:limit], found, seen, rest)
     page.add_all([line] if (line := rest.line(left)) else [])
-    return Section(tuple(page.lines), cited, left + rest.beyond, rest.weaker, bool(cited or known))
+    return Section(tuple(page.lines), cited, left + rest.beyond, rest.weaker, bool(cited) or above)
 
 
 def least(found: Found, seen: Seen) -> int:
