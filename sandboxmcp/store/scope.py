@@ -22,6 +22,8 @@ _SAMPLES = 16
 _SAMPLED = 8_000
 _LOOKED_AT = 1_000
 _TOGETHER = 6
+_SPELT_AMONG = 20_000
+"""Passages whose text is looked at for what a query says letter for letter."""
 _MOST_RANGES = 8
 """More separate ranges than this are searched as one, with a test of every passage."""
 
@@ -103,6 +105,24 @@ class Field:
                 (match_any(list(words)), *ids, *self.values, limit),
             )
         return [rowid for _, rowid in sorted(found)[:limit]]
+
+    def spelling(self, connection: Connection, text: str, words: Sequence[str], limit: int) -> list[int]:
+        """Ids of at most `limit` passages that hold a text letter for letter (in small letters), the newest first.
+
+        Looked for among the newest passages with its words, or among the newest of all if it has none.
+        """
+        found: list[int] = []
+        match = " AND ".join(f'"{word}"' for word in words)
+        table, test = ("passages_fts", "passages_fts MATCH ? AND") if words else ("passages AS passages_fts", "")
+        for ids in reversed(self.ranges):
+            rows = connection.execute(
+                f"SELECT p.id FROM (SELECT rowid AS id FROM {table} WHERE {test} rowid BETWEEN ? AND ?"  # noqa: S608
+                f"{self.condition} ORDER BY rowid DESC LIMIT {_SPELT_AMONG}) f JOIN passages p ON p.id = f.id"
+                " WHERE instr(lower(p.body), ?) ORDER BY p.id DESC LIMIT ?",
+                (*([match] if words else []), *ids, *self.values, text, limit - len(found)),
+            )
+            found += [rowid for (rowid,) in rows]
+        return found
 
     def together(self, connection: Connection, words: Sequence[str], ranked: int, limit: int) -> list[int]:
         """Ids of at most `limit` passages that hold several of the words, the first `ranked` of which are looked for elsewhere.

@@ -9,11 +9,13 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sandboxmcp.core.model import Hit, Scope
+from sandboxmcp.store.literals import exact_first, literals
 from sandboxmcp.store.query import KIN_WEIGHT, Word, query_words
 from sandboxmcp.store.rank import Candidate, Ranked, Stems, Term, ranked
 from sandboxmcp.store.scope import Field, field_of
 from sandboxmcp.store.snippets import neighbours_joined, repeats_last, window
 from sandboxmcp.store.vocabulary import completions, repairs
+from sandboxmcp.store.words import folded, words_in
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -25,6 +27,8 @@ _POSTINGS = 5_000
 """Passages that SQLite ranks for a query. The rarest words come first. A word that would exceed this adds to the score, and
 those passages are looked at that hold it together with rarer ones (`Field.together`)."""
 _KIN_POSTINGS = 1_000
+_SPELT = 50
+"""Passages that are ranked for holding one text letter for letter."""
 _MOST_REPAIRS = 2
 _REPAIRS_TRIED = 8
 _OWN_TEXT = "{body pieces}"
@@ -41,17 +45,21 @@ def search(
     connection: Connection, stems: Stems, query: str, scope: Scope, sort: Sort, limit: int, reorder: Reorder | None = None
 ) -> list[Hit]:
     """The best passages as hits; empty for a query without words or a scope without passages."""
-    words = query_words(query)
-    field = field_of(connection, scope) if words else None
+    words, spelt = query_words(query), literals(query)
+    field = field_of(connection, scope) if words or spelt else None
     if field is None or not field.passages:
         return []
     known = _Known(connection, stems, field)
     known.learn(words)
-    rows = _loaded(connection, known.candidates(max(_CANDIDATES, limit)))
+    chosen = dict.fromkeys(known.candidates(max(_CANDIDATES, limit)))
+    for one in spelt:
+        chosen.update(dict.fromkeys(field.spelling(connection, one.text, words_in(folded(one.text)), _SPELT)))
+    rows = _loaded(connection, list(chosen))
     order = ranked([row.candidate for row in rows.values()], known.terms(), field.passages, field.mean_words, stems)
     order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].created_at))
     if reorder is not None:
         order = reorder(query, order)
+    order = exact_first(order, spelt)
     hits = [rows[one.candidate.id].hit(one) for one in repeats_last(order, _best_line)]
     if sort == "recent":
         hits.sort(key=lambda hit: -hit.created_at)
