@@ -38,7 +38,9 @@ def add_to(group: typer.Typer) -> None:
     def index(
         settings: Settings,
         as_json: bool,
-        path: Annotated[str, typer.Argument(help="A file, a folder, a glob, or - for standard input.", show_default=False)],
+        paths: Annotated[
+            list[str], typer.Argument(help="Files, folders or globs; or - for standard input.", show_default=False)
+        ],
         source: Annotated[str | None, typer.Option(help="The label; default: the path.", show_default=False)] = None,
         include: Annotated[list[str] | None, typer.Option(help="Only files that match; repeatable.")] = None,
         exclude: Annotated[list[str] | None, typer.Option(help="No files that match; repeatable.")] = None,
@@ -46,9 +48,9 @@ def add_to(group: typer.Typer) -> None:
         budget: _Budget = None,
     ) -> int:
         """Store texts for search; folders as git would see them."""
-        what = {"content": sys.stdin.buffer.read().decode("utf-8", "replace")} if path == "-" else {"path": path}
+        what = {"content": sys.stdin.buffer.read().decode("utf-8", "replace")} if paths == ["-"] else {"path": paths[0]}
         given = {**what, "source": source, "include": include, "exclude": exclude, "max_files": max_files}
-        return _tell("ctx_index", "indexing", "index", settings, as_json, given, budget)
+        return _tell("ctx_index", "indexing", "index", settings, as_json, given, budget, more=tuple(paths[1:]))
 
     @command(group, "read")
     def read(
@@ -113,13 +115,15 @@ def add_to(group: typer.Typer) -> None:
         return _tell("ctx_purge", "purging", "purge", settings, as_json, given, budget)
 
 
-def _tell(tool: str, module: str, name: str, settings: Settings, as_json: bool, given: dict[str, Any], budget: int | None) -> int:
-    """Check the arguments as the server would, run the tool, print the answer."""
+def _tell(
+    tool: str, module: str, name: str, settings: Settings, as_json: bool, given: dict[str, Any], budget: int | None, **beyond: Any
+) -> int:
+    """Check the arguments as the server would, run the tool, print the answer. `beyond`: what only the command line can give."""
     from importlib import import_module
 
     from sandboxmcp.server.arguments import checked_arguments
 
-    checked = checked_arguments(tool, given)
+    checked = checked_arguments(tool, given) | beyond
     checked["budget_tokens"] = settings["budget_tokens"] if budget is None else budget
     reply: Answer = use(settings, tool, getattr(import_module(f"sandboxmcp.tools.{module}"), name), **checked)
     show(reply, as_json)

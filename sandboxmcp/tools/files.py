@@ -15,9 +15,8 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BoundFile
-from sandboxmcp.sandbox.protect import is_secret
 from sandboxmcp.services import Services
-from sandboxmcp.tools.roots import allowed_roots, meant, opened
+from sandboxmcp.tools.roots import allowed_roots, meant, opened, refuse_secret
 from sandboxmcp.tools.walking import is_glob, matches
 
 MOST_FILES = 500
@@ -58,8 +57,7 @@ def _bound(services: Services, file: Path) -> BoundFile:
     roots = allowed_roots(services.settings)
     with opened(file, roots) as readable:
         real = Path(os.path.realpath(readable))
-    if is_secret(real):
-        raise UsageError(f"{file} looks like a file of secrets", "Copy what a script may see into a file of another name.")
+    refuse_secret(file, real)
     workspace = Path(os.path.realpath(services.settings.workspace))
     if real.is_relative_to(workspace):
         return BoundFile(real)

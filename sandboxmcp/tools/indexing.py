@@ -18,7 +18,7 @@ from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.fence import clean_label, one_line
 from sandboxmcp.tools.receipt import size
-from sandboxmcp.tools.roots import allowed_roots, meant, opened, require_inside
+from sandboxmcp.tools.roots import allowed_roots, meant, opened, refuse_secret, require_inside
 from sandboxmcp.tools.walking import is_glob, matches, walk
 
 MAX_FILES = 2_000
@@ -50,17 +50,18 @@ def index(
     *,
     content: str | None = None,
     path: str | None = None,
+    more: Sequence[str] = (),
     source: str | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     max_files: int = MAX_FILES,
     budget_tokens: int,
 ) -> Answer:
-    """Store and index; blocking.
+    """Store and index; blocking. `more`: further paths; what cannot be read of several is told and does not stop the others.
 
     Raises:
         UsageError: both or neither of content and path, an empty content, a glob without a match, a pattern that is none, a
-            path that may not be read or is not there, a binary file or one that is too large.
+            path that may not be read or is not there, a binary file, a file of secrets or one that is too large.
         StoreError.
     """
     checked_budget(budget_tokens)
@@ -76,47 +77,56 @@ def index(
         new = NewSource(clean_label(source or "", "text"), "text", services.project, services.session)
         tally = _Tally([services.store.add(new, content)])
     else:
-        tally = _index_path(services, path or "", source, include, exclude, max_files)
-    return answer(_lines(tally, max_files), budget_tokens, _facts(tally))
+        tally = _Tally(room=services.settings["limits.output"])
+        for one in (path or "", *more):
+            try:
+                _index_path(services, one, source, include, exclude, max_files, tally)
+            except UsageError as error:
+                if not more:
+                    raise
+                tally.refused.append(one_line(error.what, 200))
+    return answer(_lines(tally, max_files), budget_tokens, _facts(tally), is_error=bool(more) and not tally.sources)
 
 
 def _index_path(
-    services: Services, path: str, source: str | None, include: Sequence[str], exclude: Sequence[str], max_files: int
-) -> _Tally:
+    services: Services, path: str, source: str | None, include: Sequence[str], exclude: Sequence[str], max_files: int, tally: _Tally
+) -> None:
     roots = allowed_roots(services.settings)
     project = Path(services.project)
     whole = meant(path, project)
-    tally = _Tally(room=services.settings["limits.output"])
     if os.path.isdir(whole):
         require_inside(whole, roots)
         files = walk(whole, include=include, exclude=exclude, left_out=tally.leave_out)
         _index_files(services, files, whole, source, max_files, tally)
     elif is_glob(path) and not os.path.lexists(whole):
         files = matches(str(whole), project, roots, exclude=exclude, left_out=tally.leave_out)
-        _index_files(services, files, project, source, max_files, tally)
-        if not (tally.sources or tally.binary or tally.refused):
-            raise UsageError(
-                f"no file matches {path[:200]!r}", "A glob is relative to the project, and ignored files do not count."
-            )
+        before = len(tally.refused)
+        if not _index_files(services, files, project, source, max_files, tally):
+            because = f" ({tally.refused[before]})" if tally.refused[before:] else ""
+            fix = "A glob is relative to the project, and ignored files do not count."
+            raise UsageError(f"no file matches {path[:200]!r}{because}", fix)
     elif not _index_file(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")
-    return tally
 
 
-def _index_files(services: Services, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> None:
-    for file in islice(files, max_files):
+def _index_files(services: Services, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
+    """Says how many files there were, up to max_files."""
+    number = 0
+    for number, file in enumerate(islice(files, max_files), 1):
         name = _relative(file, Path(services.project) if source is None else base)
         label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
         try:
             tally.binary += not _index_file(services, file, label, tally)
         except UsageError as error:
             tally.refused.append(one_line(error.what, 200))
-    tally.beyond = sum(1 for _ in islice(files, _MOST_COUNTED))
+    tally.beyond += sum(1 for _ in islice(files, _MOST_COUNTED))
+    return number
 
 
 def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bool:
     """Says whether it was text and is now in the store."""
     with opened(file, allowed_roots(services.settings)) as readable:
+        refuse_secret(file, Path(os.path.realpath(readable)))
         status = readable.stat()
         if status.st_size > tally.room:
             raise UsageError(

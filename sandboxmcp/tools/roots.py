@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.sandbox.protect import is_secret
 
 _LONGEST_PATH = 4_095
 """Bytes, without the NUL at its end (limits.h: PATH_MAX)."""
@@ -58,8 +59,18 @@ def require_inside(path: Path, roots: Sequence[Path]) -> None:
     if not is_inside(path, roots):
         raise UsageError(
             f"{str(path)[:200]} lies outside the folders that may be read ({', '.join(map(str, roots))})",
-            "Add its folder to ingest_roots, or pass the text as `content`.",
+            "The user may add its folder to ingest_roots.",
         )
+
+
+def refuse_secret(file: Path, real: Path) -> None:
+    """What scripts may not read is not stored for a model to read either. `real`: where the opened file lies.
+
+    Raises:
+        UsageError: it looks like a file of secrets.
+    """
+    if is_secret(real):
+        raise UsageError(f"{file} looks like a file of secrets", "Copy what may be seen into a file of another name.")
 
 
 @contextmanager

@@ -169,3 +169,26 @@ def test_of_a_folder_of_very_many_files_the_rest_is_counted(services: Services) 
     for number in range(3_000):
         (project / f"empty{number}").touch()
     assert "2991 more files than max_files=10 were left out" in index(services, path=".", max_files=10, budget_tokens=500).text
+
+
+def test_a_file_of_secrets_is_not_stored_in_a_folder_or_by_name(services: Services) -> None:
+    project = put(services, a_md="alpha\n")
+    (project / ".env").write_text("TOKEN=hush\n")
+    found = facts(services, path=".")
+    assert (found["indexed"], found["refused"]) == (1, 1)
+    with pytest.raises(UsageError, match="looks like a file of secrets"):
+        index(services, path=".env", budget_tokens=2_000)
+
+
+def test_of_several_paths_those_that_cannot_be_read_are_told(services: Services) -> None:
+    put(services, a_md="alpha\n", b_md="beta\n")
+    answer = index(services, path="a.md", more=("b.md", "c.md"), budget_tokens=2_000)
+    assert answer.text.split("\n")[0] == "2 indexed, 1 refused: 11 B" and "c.md cannot be read" in answer.text
+    assert index(services, path="c.md", more=("d.md",), budget_tokens=2_000).is_error
+
+
+def test_a_glob_without_a_file_says_so_beside_a_link_that_is_not_followed(services: Services) -> None:
+    project = put(services, a_md="alpha\n")
+    (project / "loop").symlink_to(project)
+    with pytest.raises(UsageError, match="no file matches .*a link to a folder"):
+        index(services, path="*.zzz", budget_tokens=2_000)
