@@ -13,6 +13,7 @@ from sandboxmcp.cli.joining import ask_at_terminal, kernel_called, run_in_joined
 from sandboxmcp.cli.scripts import language_of, script_text
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.server.arguments import language_called
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer
 from sandboxmcp.tools.budget import checked_budget
@@ -48,7 +49,8 @@ def add_to(group: typer.Typer) -> None:
         text = code if code is not None else script_text(file or "")
         if file != "-":
             ask_at_terminal(as_json=as_json)
-        given = _Given(text, lang or language_of(file or "", text, ""), kernel, tuple(query or ()), timeout, budget)
+        language = language_called(lang) if lang else language_of(file or "", text, "")
+        given = _Given(text, language, kernel, tuple(query or ()), timeout, budget)
         reply = use(settings, "ctx_execute", _run, given=given)
         exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
         show(reply, as_json, ok=exit_code == 0, labelled=len(query or []) > 1)

@@ -72,6 +72,11 @@ _VALUES: Mapping[tuple[str, str], str] = {
 }
 
 
+def language_called(name: str) -> str:
+    """The language that a name known from elsewhere means, such as `bash`; another name as it is."""
+    return _VALUES.get(("language", name), name)
+
+
 def checked_arguments(tool: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The arguments of a call, or an error that names the argument and what it wants.
 

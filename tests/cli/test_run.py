@@ -43,6 +43,10 @@ def test_a_denied_script_is_exit_code_three_with_one_line(say: Any) -> None:
     assert (said.code, said.out, said.err.count("\n"), said.err.startswith("sandboxmcp: denied")) == (3, "", 1, True)
 
 
+def test_a_language_has_the_names_that_agents_use(say: Any) -> None:
+    assert say("run", "--lang", "sh", "-c", "echo okapi").out.endswith("| okapi\n")
+
+
 def test_the_ending_of_a_file_names_its_language(say: Any) -> None:
     Path("script.sh").write_text("echo $BASH_VERSION | wc -l\n")
     assert say("run", "script.sh").out.endswith("| 1\n")
