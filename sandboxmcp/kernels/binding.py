@@ -24,7 +24,9 @@ _PIECE = 1 << 20
 _CHDIR = "__import__('os').chdir({cwd!r})\n"
 _BIND = """\
 FILE_PATH = FILE_CONTENT_PATH = {file!r}
-with open(FILE_PATH, encoding='utf-8', errors='surrogateescape', newline='') as FILE_CONTENT:
+with open(FILE_PATH, 'rb') as FILE_CONTENT:
+    FILE_CONTENT = ('utf-16', 'replace') if FILE_CONTENT.read(2) in (b'\\xff\\xfe', b'\\xfe\\xff') else ('utf-8', 'surrogateescape')
+with open(FILE_PATH, encoding=FILE_CONTENT[0], errors=FILE_CONTENT[1], newline='') as FILE_CONTENT:
     FILE_CONTENT = FILE_CONTENT.read()
 """
 
