@@ -41,6 +41,11 @@ from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 _MOST_AT_ONCE = 8
 """Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""
 OnPartial = Callable[[Outcome], None]
+_MODES = {
+    "overlay": "the project stays as it is: what scripts change is kept aside (workspace_mode overlay) until the user applies it"
+    " with sandboxmcp workspace",
+    "ro": "scripts may not write in the project (workspace_mode ro); /tmp is writable",
+}
 OnBegin = Callable[[Begun], None]
 
 
@@ -61,6 +66,7 @@ class Runner:
         self._lock = asyncio.Lock()
         self._session: RunSession | None = None
         self._notices: list[str] = []
+        self._mode_told = False
 
     def languages(self) -> tuple[str, ...]:
         """The names that `Script.language` may have."""
@@ -87,6 +93,12 @@ class Runner:
             notices += self._session.named.notices
             self._session.named.notices = []
         return notices
+
+    def take_mode(self) -> list[str]:
+        """Once, what becomes of changes to the project where scripts do not simply write there."""
+        told, self._mode_told = self._mode_told, True
+        mode = self._settings["workspace_mode"]
+        return [_MODES[mode]] if mode in _MODES and not told else []
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[RunSession]:

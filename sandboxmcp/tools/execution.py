@@ -254,11 +254,7 @@ def _answer(
     items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
     terms = worth_searching(store.terms(long, limit=_TERMS_ASKED), asked)[:_TERMS] if long else []
-    notices = (
-        [one_line(f"note: {notice}", _NOTICE) for notice in (*job.notes, *services.runner.take_notices())]
-        if budget > _NOTICE
-        else []
-    )
+    notices = [one_line(f"note: {notice}", _NOTICE) for notice in _notices(services, job)] if budget > _NOTICE else []
     unasked = 0 if needless else len(asked) - answered
     laid = lay_out(items, found, terms, budget - total_cost(notices), full_list, unasked)
     return answer(
@@ -269,6 +265,10 @@ def _answer(
         pictures=_pictures(services, items) if images else (),
         captured_bytes=sum(stream.source.total_bytes for item in items for stream in item.streams),
     )
+
+
+def _notices(services: Services, job: Job) -> list[str]:
+    return [*job.notes, *services.runner.take_mode(), *services.runner.take_notices()]
 
 
 def _with_error_lines(services: Services, item: Item) -> Item:

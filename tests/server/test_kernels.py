@@ -287,6 +287,20 @@ async def test_a_language_that_is_not_installed_is_an_error_that_says_what_to_in
     assert "elixir is not installed. Install Elixir (apt-get install elixir)" in text
 
 
+async def test_a_file_in_utf_16_is_bound_as_its_text(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "wide.txt").write_text("Grüße aus Köln", encoding="utf-16")
+    async with connect() as client:
+        text, _, _ = await call(client, "ctx_execute_file", path="wide.txt", code="print(FILE_CONTENT)")
+    assert text.endswith("| Grüße aus Köln")
+
+
+async def test_where_a_project_is_only_read_the_first_answer_says_so(connect: Any) -> None:
+    async with connect(workspace_mode="ro") as client:
+        texts = [(await call(client, "ctx_execute", code="print(1)"))[0] for _ in range(2)]
+    assert [text.startswith("note: scripts may not write in the project (workspace_mode ro)") for text in texts] == [True, False]
+
+
 async def test_a_file_of_secrets_is_refused_and_not_silently_empty(connect: Any, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / ".env").write_text("TOKEN=1")
