@@ -68,7 +68,8 @@ def _json_flag() -> inspect.Parameter:
 
 
 def show(reply: Answer, as_json: bool, *, ok: bool | None = None, labelled: bool = True) -> None:
-    """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line.
+    """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line;
+    several on a line each.
 
     `ok` in the document says whether what was asked for came about; default: the answer is no error. `labelled`: lines of the
     answer may hold labels or queries, which are left as they are.
@@ -77,7 +78,8 @@ def show(reply: Answer, as_json: bool, *, ok: bool | None = None, labelled: bool
     if as_json:
         print(json.dumps({"ok": not reply.is_error if ok is None else ok, **reply.structured, "text": text}, ensure_ascii=False))
     elif reply.is_error:
-        print("sandboxmcp: " + ": ".join(text.split("\n")), file=sys.stderr)
+        lines = text.split("\n")
+        print("sandboxmcp: " + (": " if len(lines) == 2 else "\n").join(lines), file=sys.stderr)
     else:
         print(text)
 

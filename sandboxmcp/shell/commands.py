@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -30,6 +31,12 @@ class Command:
     usage: str
     does: str
     handler: Handler
+
+
+_NOTES = (
+    (re.compile(r"(\+?\d+ (?:more|weaker|or more) passages?): .*"), r"\1: narrow the query"),
+    (re.compile(r"(\+\d+ more sources?): .*"), r"\1: :sources TEXT narrows"),
+)
 
 
 async def carry_out(session: Session, line: str) -> None:
@@ -93,13 +100,21 @@ async def _page(session: Session, handle: str, from_line: int | None = None) -> 
 async def _search(session: Session, argument: str) -> None:
     from sandboxmcp.tools.knowledge import search
 
-    session.face.say((await _use(session, partial(search, queries=[argument]))).text)
+    session.face.say(_worded((await _use(session, partial(search, queries=[argument]))).text))
 
 
 async def _sources(session: Session, argument: str) -> None:
     from sandboxmcp.tools.knowledge import sources
 
-    session.face.say((await _use(session, partial(sources, source=argument or None))).text)
+    session.face.say(_worded((await _use(session, partial(sources, source=argument or None))).text))
+
+
+def _worded(text: str) -> str:
+    """An answer's last line says what to do about what it leaves out: here there is no argument to raise."""
+    *before, last = text.split("\n")
+    for note, here in _NOTES:
+        last = note.sub(here, last)
+    return "\n".join([*before, last])
 
 
 async def _use(session: Session, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:

@@ -248,7 +248,7 @@ class Session:
         status, reason = facts["status"], facts.get("reason", "")
         if status == "denied":
             self.face.complain(f"denied: {reason}")
-        elif status in _ENDINGS:
+        elif status in _ENDINGS and not facts.get("kernel_ended"):  # else what became of the kernel is told, and why
             self.face.complain(": ".join(filter(None, (_ENDINGS[status], reason.removeprefix("killed: ")))))
         elif status == "failed" and not facts.get("kernel_ended") and (reason or not facts.get("stderr")):
             self.face.note(", ".join(filter(None, (f"exit {facts['exit_code']}", reason))))
