@@ -65,6 +65,10 @@ class _Again(Exception):
         self.wait_s = wait_s
 
 
+class _Answered(Exception):
+    """The server itself says no."""
+
+
 class Fetcher:
     """Fetches over one gate. Any thread; `wait` sleeps between attempts."""
 
@@ -100,6 +104,8 @@ class Fetcher:
                 if attempt == _ATTEMPTS or time.monotonic() + wait_s > deadline:
                     raise UsageError(f"{asked.url} cannot be fetched: {again}", "Try again later.") from None
                 self._wait(wait_s)
+            except _Answered as answered:
+                raise UsageError(f"{asked.url} cannot be fetched: {answered}") from None
             except (Refused, Refusal) as refused:
                 raise UsageError(f"{asked.url} may not be fetched: {refused}") from None
         raise AssertionError("the last attempt returns or raises")
@@ -151,7 +157,7 @@ class Fetcher:
         if status in _AGAIN:
             raise _Again(f"the server answered {status} {response.reason[:80]}", _retry_after(header("retry-after")))
         if status not in (200, 203, 304):
-            raise Refused(f"the server answered {status} {response.reason[:80]}")
+            raise _Answered(f"the server answered {status} {response.reason[:80]}")
         content = None if status == 304 else b"".join(self._body(response, sock, deadline))
         kind = response.headers
         return Fetched(

@@ -28,7 +28,7 @@ from sandboxmcp.tools.budget import checked_budget, total_cost
 from sandboxmcp.tools.fence import clean_label, one_line
 from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.passages import Seen, section
-from sandboxmcp.tools.receipt import size
+from sandboxmcp.tools.receipt import age_of, size
 from sandboxmcp.tools.running import Progress, no_progress
 
 TTL_S = 86_400.0
@@ -206,8 +206,8 @@ def _answer(services: Services, got: Sequence[Got], intent: str | None, budget_t
 
 def _line(one: Got) -> str:
     if one.source is None:
-        return f"failed {one_line(one.wanted.url, 200)}: {one_line(one.why, 400)}"
-    age = f" {one.age_s / 3600:.1f} h ago" if one.what == "cached" else ""
+        return f"failed {one_line(one.wanted.url, 200)}: {one_line(one.why.removeprefix(one.wanted.url).strip(), 400)}"
+    age = f" {age_of(one.age_s)}" if one.what == "cached" else ""
     return f"{one.what}{age} {one.source.handle} {one.wanted.label}: {size(one.source)}"
 
 

@@ -70,6 +70,14 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds >= 1 else f"{seconds * 1000:.0f}ms"
 
 
+def age_of(seconds: float) -> str:
+    """`3 h old`; `new` within the first minute."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} old"
+    return "new"
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """`1 line`, `2 lines`; `plural` where no s makes it."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"

@@ -266,3 +266,8 @@ def test_this_machine_is_not_reached_unless_the_user_said_so(tmp_path: Path, sit
     services = made(tmp_path, **{"network.allow_private": ""})
     assert "is not a public address" in fetch(services, url=f"{site.url}/zebra").text and not site.asked
     anyio.run(services.close)
+
+
+def test_a_failure_names_its_page_once(services: Services, site: Site) -> None:
+    url = f"{site.url}/missing"
+    assert fetch(services, url=url).text.startswith(f"failed {url}: cannot be fetched: the server answered 404")

@@ -66,7 +66,7 @@ class Gate:
             raise Refused(why)
         answers = self._resolved(host, port)
         if why := self.rules.judge_addresses(host, answers, own=own_addresses(answers)):
-            raise Refused(f"{host}: {why}")
+            raise Refused(why if why.startswith(host) else f"{host}: {why}")
         wanted = [one for one in answers if family == "any" or (":" in one) == (family == "ipv6")]
         return _first_that_answers(host, port, wanted, time.monotonic() + timeout_s)
 
