@@ -38,9 +38,7 @@ def add_to(group: typer.Typer) -> None:
     def index(
         settings: Settings,
         as_json: bool,
-        paths: Annotated[
-            list[str], typer.Argument(help="Files, folders or globs; or - for standard input.", show_default=False)
-        ],
+        paths: Annotated[list[str], typer.Argument(help="Files, folders or globs; or - for standard input.", show_default=False)],
         source: Annotated[str | None, typer.Option(help="The label; default: the path.", show_default=False)] = None,
         include: Annotated[list[str] | None, typer.Option(help="Only files that match; repeatable.")] = None,
         exclude: Annotated[list[str] | None, typer.Option(help="No files that match; repeatable.")] = None,

@@ -28,7 +28,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"`(handle|path)`", r"\1"),
     )
 )
-_NOTE = re.compile(r"\.\.\. |more|\+\d|\d+ weaker|note: ")
+_NOTE = re.compile(r"\.\.\. |more|no source has |\+\d|\d+ weaker|note: ")
 _CAPTURED = re.compile(r"\d*\|")
 
 

@@ -112,7 +112,8 @@ def _index_path(
 def _index_files(services: Services, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
     """Says how many files there were, up to max_files."""
     number = 0
-    for number, file in enumerate(islice(files, max_files), 1):
+    for file in islice(files, max_files):
+        number += 1
         name = _relative(file, Path(services.project) if source is None else base)
         label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
         try:

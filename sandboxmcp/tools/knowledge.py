@@ -15,7 +15,7 @@ from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.items import Found
 from sandboxmcp.tools.passages import Section, Seen, query_facts, section, unanswered, wanted
-from sandboxmcp.tools.receipt import counted
+from sandboxmcp.tools.receipt import age_of, counted
 from sandboxmcp.tools.refreshing import refresh
 
 _LISTED = 1_000
@@ -50,6 +50,8 @@ def search(
     found = [find(services, query, where, order) for query in asked[:answered]]
     sections = _share(found, limit, budget_tokens - total_cost(note))
     lines = [line for part in sections for line in part.lines]
+    if source and not any(one.hits for one in found) and not services.store.sources(where, limit=1):
+        lines = [f"no source has {one_line(source, 60)!r} in its label; ctx_sources lists them"]
     return answer([*lines, *note], budget_tokens, {"queries": query_facts(found, sections)})
 
 
@@ -137,16 +139,8 @@ def _ambiguous(found: Sequence[Source], source: str, budget_tokens: int) -> Answ
 
 def _row(one: Source) -> str:
     label = one_line(one.label, 80)
-    counts = f"{one.bytes} B, {counted(one.lines, 'line')}, {_age(one.created_at)}, {counted(one.hits, 'hit')}"
+    counts = f"{one.bytes} B, {counted(one.lines, 'line')}, {age_of(time.time() - one.created_at)}, {counted(one.hits, 'hit')}"
     return f"{one.handle} {label}: {one.kind}, {counts}" + ", its file is gone" * one.gone
-
-
-def _age(created_at: float) -> str:
-    seconds = max(time.time() - created_at, 0)
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit} old"
-    return "new"
 
 
 def _list_facts(listed: Sequence[Source], shown: int) -> dict[str, Any]:

@@ -190,5 +190,5 @@ def test_of_several_paths_those_that_cannot_be_read_are_told(services: Services)
 def test_a_glob_without_a_file_says_so_beside_a_link_that_is_not_followed(services: Services) -> None:
     project = put(services, a_md="alpha\n")
     (project / "loop").symlink_to(project)
-    with pytest.raises(UsageError, match="no file matches .*a link to a folder"):
+    with pytest.raises(UsageError, match=r"no file matches .*a link to a folder"):
         index(services, path="*.zzz", budget_tokens=2_000)

@@ -140,3 +140,9 @@ def test_forgetting_needs_a_name(services: Services) -> None:
 
 def test_an_empty_store_says_so(services: Services) -> None:
     assert sources(services, budget_tokens=200).text == "nothing stored"
+
+
+def test_a_source_that_nothing_has_is_told_apart_from_a_miss(services: Services) -> None:
+    services.store.add(NewSource("notes", "text", services.project, "s"), "zebra\n")
+    found = [search(services, ["okapi"], source=source, budget_tokens=500).text for source in ("notes", "nots")]
+    assert found == ['No results for "okapi"', "no source has 'nots' in its label; ctx_sources lists them"]
