@@ -39,6 +39,7 @@ _MOST_INPUT = 1 << 20
 _PIECE = 1 << 20
 _NO_CONNECTION, _TOO_SLOW, _KILLED = 7, 28, 137
 _START_S = 20.0
+_THOROUGHLY_EVERY = 10
 _PERIOD_S = 0.1
 """Memory is looked at so often, where no control group holds it."""
 
@@ -170,12 +171,14 @@ class ProgramRun:
         deadline = time.monotonic() + allowance.time_s
         sink = -1
         ended = os.pidfd_open(process.init_pid) if process.init_pid else -1
+        rounds = 0
         try:
             while True:
                 watched = [self._shim.fileno(), *([ended] if archive < 0 else [archive])]
                 left = deadline - time.monotonic()
                 readable, _, _ = select.select(watched, [], [], min(_PERIOD_S, max(0.0, left)))
-                if why := self._too_large(process):
+                rounds += 1
+                if why := self._too_large(process, thoroughly=rounds % _THOROUGHLY_EVERY == 0):
                     result.code, result.err = _KILLED, f"{self._program.program}: (sandbox) {why}\n"
                     return
                 if not readable and left > 0:
@@ -208,15 +211,17 @@ class ProgramRun:
                 if fd >= 0:
                     os.close(fd)
 
-    def _too_large(self, process: SandboxProcess) -> str:
-        """Why it must end; empty while its memory is within the limit, or a control group sees to that."""
+    def _too_large(self, process: SandboxProcess, *, thoroughly: bool) -> str:
+        """Why it must end; empty while its memory is within the limit, or a control group sees to that.
+
+        `thoroughly`: files without a name count too, which no process need have mapped.
+        """
         if process.init_pid is None or process.group is not None:
             return ""
         limit, processes = self._box.limits.memory, list(tree(process.init_pid))
-        if (
-            sum(one.resident + page_tables(one.pid) for one in processes) <= limit
-            or sum(memory_of(one.pid) for one in processes) <= limit
-        ):
+        if not thoroughly and sum(one.resident + page_tables(one.pid) for one in processes) <= limit:
+            return ""
+        if sum(memory_of(one.pid, with_files=True) for one in processes) <= limit:
             return ""
         return f"it took more memory than {in_gib(limit)}; raise limits.memory"
 

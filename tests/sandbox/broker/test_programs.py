@@ -140,6 +140,7 @@ def test_git_reaches_nothing_by_another_way(served, make_research, url):
 
 EATERS = {
     "memory": "import time; x = bytearray(400 << 20); time.sleep(60)",
+    "memory in a file without a name": "import os, time; os.posix_fallocate(os.memfd_create('x'), 0, 400 << 20); time.sleep(60)",
     "memory of children": "import os, time; os.fork(); os.fork(); x = bytearray(100 << 20); time.sleep(60)",
 }
 
@@ -160,8 +161,12 @@ def make_eater(site, make_session, tmp_path, monkeypatch):
 def test_a_brokered_program_has_no_more_memory_than_scripts_have(make_eater, code):
     session = make_eater(code, limits__memory="250MiB", network__time_s=20)
     ran = session.run("eater; echo $?")
-    assert (ran.text, "more memory than 250 MiB" in ran.stderr.decode()) in [("137\n", True), ("137\n", False), ("1\n", False)]
-    assert session.log()[-1]["seconds"] < 20
+    by_us = "more memory than 250 MiB" in ran.stderr.decode()
+    by_the_kernel = ran.text in ("137\n", "1\n")  # where there is a control group
+    with_its_script = ran.outcome.status == "killed"  # whom the machine's shared memory is put down to
+    assert by_us or by_the_kernel or with_its_script
+    assert ran.text != "0\n"
+    assert ran.outcome.wall_s < 20
 
 
 def test_a_brokered_program_has_no_more_processes_than_scripts_have(make_eater):

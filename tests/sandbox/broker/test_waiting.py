@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -98,3 +101,41 @@ def test_a_box_that_has_died_while_it_waited_is_passed_over(box):
     taken.end()
     spares.close()
     assert doors(box) == []
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from sandboxmcp.sandbox.broker.box import Box
+from sandboxmcp.sandbox.broker.waiting import Spares
+box = Box.make()
+spares = Spares(box)
+spares.refill()
+with spares._changed:
+    spares._changed.wait_for(lambda: spares.number == 2, 20)
+print(box.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+def having(name: str) -> list[str]:
+    """The processes that have something of this name mounted."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found += [folder.name] if name in (folder / "mountinfo").read_text() else []
+    return found
+
+
+def test_a_killed_server_leaves_no_box_and_its_folder_goes_with_the_next_start(sandbox):
+    server = subprocess.Popen([sys.executable, "-c", KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    folder = Path(server.stdout.readline().strip())
+    assert (folder.is_dir(), len(having(folder.name)) >= 4) == (True, True)
+    server.kill()
+    server.communicate()
+    deadline = time.monotonic() + 20
+    while having(folder.name) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert (having(folder.name), folder.exists()) == ([], True)
+    Box.make().remove()
+    assert not folder.exists()
