@@ -123,6 +123,8 @@ def _settle(
         claims: list[Claim] = [claim for index in told for claim in claims_of(index, index in whole, excerpts)]
         claims += [Claim(need := wanted(one, seen), lambda room: (), floor=min(need, least(one, seen))) for one in found]
         shares = shared(claims, room - receipts)
+        if any(claim.item is None and share < claim.floor for claim, share in zip(claims, shares, strict=True)):
+            shares = shared(claims, room - receipts - total_cost(unanswered(len(found))))
         short = [claim for claim, share in zip(claims, shares, strict=True) if claim.indivisible and share < claim.need]
         if not short:
             return claims, shares

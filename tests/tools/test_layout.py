@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -119,6 +120,15 @@ def test_why_something_failed_comes_before_queries_and_queries_without_room_are_
     items = [log, broken, make.item("tiny", "hello\n"), make.denied("fetch")]
     found = [Found(f"ERROR {number}", hits_in(log, *range(number, 1400, 97))) for number in (97, 98, 99)]
     golden("small_budget", text_of(items, found, ["filler", "status", "text"], 190))
+
+
+@pytest.mark.parametrize("budget", range(80, 420, 20))
+def test_every_query_is_answered_or_counted(make: Any, budget: int) -> None:
+    log = make.item("log", BIG)
+    found = [Found(f"ERROR {number}", hits_in(log, *range(97, 1400, 97))) for number in range(4)]
+    text = text_of([log, make.item("build", "", TRACEBACK, "failed", exit_code=1)], found, [], budget)
+    counted = re.search(r"\+(\d) quer", text)
+    assert len(re.findall(r"^\? ", text, re.M)) + int(counted[1] if counted else 0) == 4
 
 
 def test_a_query_without_a_match_brings_the_excerpt_back(make: Any) -> None:
