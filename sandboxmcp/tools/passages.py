@@ -85,7 +85,8 @@ def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | N
     worth = _worth(found, limit)
     new, known = _parted(worth, seen)
     rest = _Rest(len(new[limit:]) if limit else 0, len(found.hits) - len(worth), elsewhere, found.capped)
-    above = bool(known) and page.add(_above(known))
+    telling = [hit for hit in known if hit.score >= _least_score(found)] or known[: 0 if new else None]
+    above = bool(telling) and page.add(_above(telling))
     if not worth:
         page.add(_nothing(found.query))
     cited, left = _fill(page, new[:limit], found, seen, rest)
@@ -118,8 +119,13 @@ def query_facts(found: Iterable[Found], sections: Iterable[Section]) -> list[dic
 
 def _worth(found: Found, limit: int | None) -> Sequence[Hit]:
     """The first few hits and those that are not far weaker than the best; with a limit, which asks for that many, all."""
-    least = _WEAK * max((hit.score for hit in found.hits), default=0.0)
+    least = _least_score(found)
     return found.hits if limit else [hit for place, hit in enumerate(found.hits) if place < _ALWAYS or hit.score >= least]
+
+
+def _least_score(found: Found) -> float:
+    """With less a hit is far weaker than the best."""
+    return _WEAK * max((hit.score for hit in found.hits), default=0.0)
 
 
 def _parted(hits: Iterable[Hit], seen: Seen) -> tuple[list[Hit], list[Hit]]:
