@@ -47,7 +47,10 @@ def read_packs(
     for name in (_KNOWLEDGE, *names):
         _load(name, looked_in, loaded)
     for file in project_packs(project):
-        _only_tightens(_load(str(file), looked_in, loaded))
+        known = len(loaded)
+        own = _load(str(file), looked_in, loaded)
+        for pack in list(loaded.values())[known:]:
+            _only_tightens(pack, own)
     packs = _distinct_programs(loaded)
     return packs, [Engine([loaded[name] for name in _family(pack, loaded)]) for pack in packs]
 
@@ -80,11 +83,22 @@ def _load(name: str, places: Sequence[Path], loaded: dict[str, Pack], asked_by: 
     return pack
 
 
-def _only_tightens(pack: Pack) -> None:
+def _only_tightens(pack: Pack, own: Pack) -> None:
     """A project is not to be trusted more than its user: it may add denials and questions, and nothing else.
 
-    What it says of programs could change how the user's rules read a command line, so that is refused with the rest.
+    What it says of programs could change how the user's rules read a command line, so that is refused with the rest. `own` is the
+    project's pack that brought this one in: itself, or what extends it, which may be any file, a shipped pack too.
     """
+    try:
+        _check_only_tightens(pack)
+    except BrokenPack as error:
+        if pack is own:
+            raise
+        fix = "A project's pack may extend only packs that deny or ask, or that the user has chosen in policy_packs."
+        raise own.broken(("pack", "extends"), f"it extends {pack.name!r}, which loosens: {error.what}", fix) from None
+
+
+def _check_only_tightens(pack: Pack) -> None:
     fix = "A project's pack may only deny or ask; put what loosens into a pack of your own and name it in policy_packs."
     for kind, found in (
         ("program", pack.programs),

@@ -50,6 +50,26 @@ def test_a_project_pack_that_tries_to_loosen_is_refused_with_its_line(text: str,
     assert (refused.value.file, refused.value.line > 1) == (tmp_path / "a.toml", True)
 
 
+@pytest.mark.parametrize(("extends", "what"), [("research", "lets 'gh' out"), ("{folder}/more/broker.toml", "lets 'nc' out")])
+def test_a_project_pack_loosens_no_more_by_what_it_extends(extends: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/broker.toml").write_text(LOOSENING["broker"][0])
+    text = DENY.replace('name = "project"', f'name = "project"\nextends = ["{extends.format(folder=tmp_path)}"]')
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(BrokenPack, match=f"which loosens: the project {what}") as refused:
+        load_engine(project=tmp_path)
+    assert (refused.value.file, refused.value.line) == (tmp_path / "a.toml", 3)
+
+
+@pytest.mark.parametrize(("users", "extends", "goes_out"), [("research", "strict", []), ("research", "research", ["curl", "gh"])])
+def test_a_project_pack_may_extend_what_tightens_or_is_in_force(
+    users: str, extends: str, goes_out: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.toml").write_text(DENY.replace('name = "project"', f'name = "project"\nextends = ["{extends}"]'))
+    brokers = load_engine([users], project=tmp_path).brokers()
+    assert [name for name in ("curl", "gh") if name in brokers] == goes_out
+
+
 def test_a_project_pack_of_a_shipped_name_does_not_take_its_place(tmp_path: Path) -> None:
     (tmp_path / "default.toml").write_text(DENY.replace('name = "project"', 'name = "default"'))
     engine = load_engine(project=tmp_path)
