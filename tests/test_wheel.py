@@ -97,7 +97,7 @@ def test_the_data_folders_of_an_installed_wheel_are_inside_the_package(installed
 def test_the_installed_doctor_finds_everything_well(sandbox: None, installed: Installed) -> None:
     found = json.loads(installed.sandboxmcp("doctor", "--json"))
 
-    assert [check for check in found["checks"] if not check["ok"]] == []
+    assert (found["ok"], [check for check in found["checks"] if not check["ok"] and not check["optional"]]) == (True, [])
 
 
 def test_the_installed_command_runs_a_script_in_the_sandbox(sandbox: None, installed: Installed) -> None:

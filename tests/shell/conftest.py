@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -121,6 +122,10 @@ def talk(sandbox: None, place: Place) -> Iterator[Callable[..., Talk]]:
             one.close()
 
 
+_CONTINUED = re.compile(r"\n\.{3,} ")
+"""How a line goes on that is longer than the terminal is wide."""
+
+
 class Terminal:
     """A terminal of 80 × 24 in which a shell runs, driven through a tmux server of its own."""
 
@@ -156,7 +161,11 @@ class Terminal:
             self.tmux("send-keys", *keys)
 
     def enter(self, line: str) -> None:
-        self.type(line, "Enter")
+        """Type a line, and press Enter once it stands there: until then the prompt of the line before may be seen as the next."""
+        self.type(line)
+        end = "".join(line.split())[-20:]
+        self._until(lambda screen: "".join(_CONTINUED.sub("", screen).split()).endswith(end), f"the typed {end!r}")
+        self.type("", "Enter")
 
     def paste(self, text: str) -> None:
         """As a terminal pastes: in brackets, when the program asked for them."""
@@ -168,12 +177,7 @@ class Terminal:
 
     def see(self, *texts: str, history: bool = False) -> str:
         """The screen, as soon as all the texts stand on it."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while not all(text in (screen := self.screen(history=history)) for text in texts):
-            assert time.monotonic() < deadline, f"never saw {texts} but:\n{screen}"
-            if select.select([self._pipe], [], [], 1.0)[0]:
-                os.read(self._pipe, 1 << 16)
-        return screen
+        return self._until(lambda screen: all(text in screen for text in texts), str(texts), history=history)
 
     def ready(self, title: str = "terminal") -> None:
         """Wait for a prompt on the last written line."""
@@ -181,9 +185,12 @@ class Terminal:
 
     def see_last(self, text: str) -> str:
         """The screen, as soon as its last line that is not empty is the text."""
+        return self._until(lambda screen: screen.rstrip().rpartition("\n")[2] == text, f"{text!r} last")
+
+    def _until(self, shows: Callable[[str], bool], what: str, *, history: bool = False) -> str:
         deadline = time.monotonic() + _PATIENCE_S
-        while (screen := self.screen()).rstrip().rpartition("\n")[2] != text:
-            assert time.monotonic() < deadline, f"never saw {text!r} last but:\n{screen}"
+        while not shows(screen := self.screen(history=history)):
+            assert time.monotonic() < deadline, f"never saw {what} but:\n{screen}"
             if select.select([self._pipe], [], [], 1.0)[0]:
                 os.read(self._pipe, 1 << 16)
         return screen
