@@ -71,7 +71,73 @@ def _typos() -> tuple[str, list[tuple[str, str]]]:
     return text, [(misspelt(query), mark) for query, mark in wanted[::2]]
 
 
-KINDS = {"log": (_log, 50, 50), "records": (_records, 30, 30), "manual": (_manual, 30, 30), "typos": (_typos, 22, 24)}
+def _man_page() -> tuple[str, list[tuple[str, str]]]:
+    parts, wanted = ["STORE(1)      User Commands      STORE(1)", "NAME\n       store - keep things", "OPTIONS"], []
+    for number, thing in enumerate(_THINGS):
+        parts.append(f"       --drop-{thing}\n              Remove every {thing} before the program ends, mark D{number}.")
+        parts.append(f"       --max-{thing}=N\n              Bound how many of them there may be. The rest waits in line.")
+        wanted += [(f"delete {thing}", f"mark D{number}"), (f"{thing} limit", f"--max-{thing}")]
+    return "\n\n".join(parts), wanted
+
+
+def _history() -> tuple[str, list[tuple[str, str]]]:
+    parts, wanted = [], []
+    for number, (thing, trouble) in enumerate((thing, trouble) for thing in _THINGS for trouble in ("Speed up", "Forbid")):
+        parts.append(
+            f"commit {number:040d}\nAuthor: A <a@b>\nDate:   Mon\n\n    {trouble} the {thing} screen\n\n x/{number}.py | 2 +-\n"
+        )
+        wanted.append((f"{'faster' if trouble == 'Speed up' else 'prohibited'} {thing}", f"{trouble} the {thing}"))
+    return "\n".join(parts), wanted
+
+
+def _code() -> tuple[str, list[tuple[str, str]]]:
+    parts, wanted = ["import os"], []
+    for number, thing in enumerate(_THINGS):
+        for verb in ("load", "send"):
+            parts.append(
+                f"def {verb}_{thing}(path):\n    rows = os.listdir(path)\n\n    return len(rows) + {number}  # {verb} R{number}"
+            )
+            wanted.append((f"{verb}{thing.title()} return", f"{verb} R{number}"))
+    return "\n\n\n".join(parts), wanted
+
+
+def _table() -> tuple[str, list[tuple[str, str]]]:
+    states = ("Running", "Pending", "Evicted")
+    rows = [f"{thing:12}{thing}-{state.lower()}-x{n}   1/1    {state}" for n, thing in enumerate(_THINGS) for state in states]
+    return "\n".join(["NAMESPACE   NAME        READY   STATUS", *rows]), [
+        (f"{thing} pod pending", f"{thing}-pending-x{n}") for n, thing in enumerate(_THINGS)
+    ]
+
+
+def _test_run() -> tuple[str, list[tuple[str, str]]]:
+    parts, wanted = ["collected 40 items", "=================== FAILURES ==================="], []
+    for number, thing in enumerate(_THINGS):
+        parts.append(f"____________ test_total_of_{thing} ____________\n\n    def test_total_of_{thing}():")
+        parts.append(f">       assert total('{thing}') == {number}\nE       AssertionError: assert X{number} == {number}")
+        wanted.append((f"why does the {thing} test fail", f"X{number} =="))
+    return "\n".join(parts), wanted
+
+
+def _snapshot() -> tuple[str, list[tuple[str, str]]]:
+    parts, wanted = ["- banner:", '  - link "Home"'], []
+    for number, thing in enumerate(_THINGS):
+        parts += [f'- region "Every {thing}":', f'  - button "Print N{number}"', f'  - link "Remove P{number}":', "    - /url: /x"]
+        wanted += [(f"print {thing} button", f"Print N{number}"), (f"delete {thing} link", f"Remove P{number}")]
+    return "\n".join(parts), wanted
+
+
+KINDS = {
+    "log": (_log, 50, 50),
+    "records": (_records, 30, 30),
+    "manual": (_manual, 30, 30),
+    "typos": (_typos, 22, 24),
+    "man page": (_man_page, 20, 20),
+    "history": (_history, 20, 20),
+    "code": (_code, 20, 20),
+    "table": (_table, 10, 10),
+    "test run": (_test_run, 10, 10),
+    "snapshot": (_snapshot, 19, 20),
+}
 """For each kind: how many find it among the first three passages, and among the first ten."""
 
 
