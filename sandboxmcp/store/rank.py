@@ -22,6 +22,8 @@ _PART_WEIGHTS = (TITLE_WEIGHT, 0.5, 1, 1)
 """What a word counts in the innermost heading, the headings around it, the body, and the pieces beside it."""
 _K1 = 1.2
 _B = 0.75
+_HEADING_ALONE = 0.7
+"""What a passage counts that only the headings over it were found by: others stand under them as well."""
 _SUPPORT = 0.7
 """What a passage's source as a whole counts beside the passage."""
 _ALIKE = 0.3
@@ -84,8 +86,11 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
         for candidate, places in _places(candidates, worth, stems)
     ]
     order.sort(key=lambda scored: -scored.score)
-    for scored in order[:_PROXIMITY_DEPTH]:
-        scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
+    for place, scored in enumerate(order):
+        if place < _PROXIMITY_DEPTH:
+            scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
+        if not any(one.part in _OWN_PARTS for one in scored.places):
+            scored.score *= _HEADING_ALONE
     _add_support(order, worth, stands_for)
     order.sort(key=lambda scored: -scored.score)
     return [_ranked(scored, worth) for scored in order]

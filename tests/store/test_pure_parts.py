@@ -217,3 +217,15 @@ def test_many_words_in_place_of_one_do_not_outweigh_an_answer_to_all():
     bodies = ["halt quit halt quit", "stop daemon one two"]
     candidates = [Candidate(n, "", body, "", 4) for n, body in enumerate(bodies)]
     assert [one.candidate.id for one in ranked(candidates, terms, 9, 4.0, stems)] == [1, 0]
+
+
+def test_a_source_about_the_question_comes_before_one_that_mentions_a_part_of_it_as_often():
+    stems = Stemmer()
+    parts = [(1, "alpha one two three"), (2, "alpha one two three"), (2, "beta one two three"), (3, "one two three four")]
+    candidates = [Candidate(n, "", body, "", 4, source, 8) for n, (source, body) in enumerate(parts)]
+    found = ranked(candidates, [Term("alpha", 1.0, 2), Term("beta", 0.5, 1)], 9, 4.0, stems)
+    assert [one.candidate.source for one in found] == [2, 2, 1, 3]
+
+
+def test_what_only_its_heading_found_comes_after_what_answers_itself():
+    assert _best([("apple", "one two three four"), ("", "one two apple three apple")], "apple") == [1, 0]
