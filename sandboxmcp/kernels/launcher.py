@@ -24,7 +24,7 @@ from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.broker.service import Service
 from sandboxmcp.sandbox.broker.session import Broker
-from sandboxmcp.sandbox.bwrap import GUEST
+from sandboxmcp.sandbox.bwrap import GUEST, REFUSED_LIMITS
 from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.overlay import identity
 from sandboxmcp.sandbox.plan import Plan, plan_sandbox
@@ -286,7 +286,7 @@ def _limits(settings: Settings) -> dict[str, int]:
         "NOFILE": settings["limits.descriptors"],
         "FSIZE": settings["limits.file"],
         "CPU": settings["limits.cpu"],
-        "CORE": 0,
+        **REFUSED_LIMITS,
     }
 
 

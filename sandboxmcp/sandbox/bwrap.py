@@ -22,6 +22,10 @@ SHIMS = "/opt/sandboxmcp/shims"
 SHIM_INTERPRETER = "/opt/sandboxmcp/python"
 """A link to the interpreter, so that the shims' first line can name one."""
 
+REFUSED_LIMITS: Mapping[str, int] = {"CORE": 1, "RTPRIO": 0, "NICE": 0}
+"""As setrlimit(2) names them. With a limit of 0 bytes a crash still starts the host's handler, as root, where core_pattern has one;
+1 is the value at which the kernel starts none (fs/coredump.c). Real-time priority, which users have for audio, stops a machine."""
+
 _ETC = (
     "alternatives", "debian_version", "dpkg", "fonts", "host.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
     "locale.alias", "localtime", "magic", "mime.types", "os-release", "protocols", "services", "ssl/certs", "terminfo", "timezone",

@@ -191,3 +191,26 @@ def test_a_file_larger_than_the_limit_is_not_written(make_inside):
     own = make_inside(limits__file="8MiB")
     own.run("truncate -s 1T sparse; head -c 20000000 /dev/zero > big", "shell")
     assert {file.name: file.stat().st_size for file in own.workspace.iterdir()} == {"sparse": 0, "big": 8 << 20}
+
+
+DUMPS = """
+import os, resource, signal
+names = ("CORE", "RTPRIO", "NICE")
+print([resource.getrlimit(getattr(resource, f"RLIMIT_{name}", 13)) for name in names[:2]], resource.getrlimit(13))
+try:
+    resource.setrlimit(resource.RLIMIT_CORE, (4096, 4096))
+except ValueError:
+    print("kept")
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+except PermissionError:
+    print("no real time")
+if (pid := os.fork()) == 0:
+    os.kill(os.getpid(), signal.SIGSEGV)
+print(os.WCOREDUMP(os.waitpid(pid, 0)[1]))
+"""
+"""13 is RLIMIT_NICE. With a limit of 1 byte the kernel starts no crash handler, where 0 only keeps it from writing a file."""
+
+
+def test_a_crash_starts_no_handler_of_the_host_and_nothing_runs_in_real_time(inside):
+    assert inside.run(DUMPS).text == "[(1, 1), (0, 0)] (0, 0)\nkept\nno real time\nFalse\n"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sandboxmcp.core.folders import PrivateFolder
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.sandbox.bwrap import Bind, SandboxProfile
+from sandboxmcp.sandbox.bwrap import REFUSED_LIMITS, Bind, SandboxProfile
 from sandboxmcp.sandbox.plan import system_folders
 
 DOOR = "/run/broker"
@@ -50,7 +50,7 @@ class BoxLimits:
     @property
     def named(self) -> dict[str, int]:
         """As setrlimit(2) names them."""
-        return {"NPROC": self.processes, "NOFILE": self.descriptors, "FSIZE": self.file, "CPU": self.cpu, "CORE": 0}
+        return {"NPROC": self.processes, "NOFILE": self.descriptors, "FSIZE": self.file, "CPU": self.cpu, **REFUSED_LIMITS}
 
 
 @dataclass(frozen=True, slots=True)

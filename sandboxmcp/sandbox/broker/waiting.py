@@ -29,8 +29,11 @@ _GRACE_S = 5.0
 _IDLE_S = 60.0
 _MOST_WAITING = 2
 """Some 10 MB each."""
-_LIMITS = "ulimit -c 0; ulimit -t 3600; ulimit -n 256; ulimit -v 4194304; ulimit -p 64 2>/dev/null || ulimit -u 64"
-"""One option a call, and `-p` before `-u`: dash knows no other way."""
+_LIMITS = (
+    "prlimit --pid $$ --core=1:1 2>/dev/null || ulimit -c 0; "
+    "ulimit -t 3600; ulimit -n 256; ulimit -v 4194304; ulimit -p 64 2>/dev/null || ulimit -u 64"
+)
+"""One option a call, and `-p` before `-u`: dash knows no other way. Why 1 byte of core: see `bwrap.REFUSED_LIMITS`."""
 _RUN = (
     f'mark=$1; shift; {_LIMITS}; "$@"; code=$?; '
     'if [ -e /tmp/headers ]; then printf "%s" "$mark" >&2; cat /tmp/headers >&2; fi; exit $code'
