@@ -30,7 +30,7 @@ class Reserve:
                 descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 try:
                     os.posix_fallocate(descriptor, 0, _BYTES)
-                except OSError:
+                except (OSError, AttributeError):  # macOS has no such call
                     self._path.unlink()
                 finally:
                     os.close(descriptor)
