@@ -191,7 +191,15 @@ def test_no_curl_is_left_on_the_host_afterwards(make_session, site):
 
 def curls() -> set[psutil.Process]:
     """Every curl that this process has started, in whatever box."""
-    return {one for one in psutil.Process().children(recursive=True) if one.name() == "curl"}
+    return {one for one in psutil.Process().children(recursive=True) if is_curl(one)}
+
+
+def is_curl(process: psutil.Process) -> bool:
+    """One that has ended since is none."""
+    try:
+        return bool(process.name() == "curl")
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_the_hosts_own_fetcher_goes_through_the_scripts_gate_and_spends_their_budget(make_session, site):
