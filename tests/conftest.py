@@ -11,12 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import hypothesis
 import pytest
 
 from sandboxmcp.core.model import Outcome, Script
 from sandboxmcp.core.settings import Settings, load_settings
 
 T = TypeVar("T")
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")  # a busy machine is no failure
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def test_monstrous_code_is_judged(code: str, language: str) -> None:
     assert [part for part in verdict.unknown if "analysis failed" in part] == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text(max_size=200), st.sampled_from(LANGUAGES))
 def test_no_text_makes_an_analysis_fail(code: str, language: str) -> None:
     assert [part for part in ENGINE.judge(code, language).unknown if "analysis failed" in part] == []

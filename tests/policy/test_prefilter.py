@@ -32,7 +32,7 @@ def test_the_engine_agrees_on_the_whole_corpus(name: str) -> None:
     assert (len(sure) > 20, [one for one in sure if not _agrees(ENGINES[name], *one)]) == (True, [])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
     st.sampled_from(["shell", "python"]),

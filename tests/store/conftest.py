@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.store.store import Store
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")  # a busy machine is no failure
 
 Add = Callable[..., Source]
 

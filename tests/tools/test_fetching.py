@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import threading
@@ -32,7 +33,7 @@ BOMB = '<!DOCTYPE rss [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><rss><channel><ti
 
 
 class Site(ThreadingHTTPServer):
-    """Counts what it is asked and how many requests of it run at once."""
+    """Counts what it is asked, and of some pages how many requests wait at once."""
 
     daemon_threads = True
 
@@ -41,7 +42,7 @@ class Site(ThreadingHTTPServer):
         self.asked: Counter[str] = Counter()
         self.now = self.most = 0
         self.lock = threading.Lock()
-        self.together = threading.Barrier(4, timeout=5)
+        self.together = threading.Barrier(4, timeout=60)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
@@ -56,15 +57,8 @@ class Page(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         with self.server.lock:
             self.server.asked[self.path] += 1
-            self.server.now += 1
-            self.server.most = max(self.server.most, self.server.now)
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             getattr(self, "page_" + self.path.strip("/").split("?")[0].split("/")[0])()
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        finally:
-            with self.server.lock:
-                self.server.now -= 1
 
     def answer(self, body: bytes, kind: str = "text/html; charset=utf-8", status: int = 200, **headers: str) -> None:
         self.send_response(status)
@@ -141,7 +135,13 @@ class Page(BaseHTTPRequestHandler):
         self.answer(b"<html><body>" + b"<div>" * 5000 + b"deep zebra" + b"</div>" * 5000)
 
     def page_four(self) -> None:
+        """Counted until its answer begins: with that the client may ask for the next."""
+        with self.server.lock:
+            self.server.now += 1
+            self.server.most = max(self.server.most, self.server.now)
         self.server.together.wait()
+        with self.server.lock:
+            self.server.now -= 1
         self.answer(self.path.encode(), "text/plain")
 
     def page_broken(self) -> None:

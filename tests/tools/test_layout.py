@@ -179,7 +179,7 @@ batches = st.lists(st.tuples(labels, outputs, outputs, statuses), min_size=1, ma
 
 @pytest.mark.parametrize("single", [True, False])
 @given(batch=batches, queries=st.lists(st.text(min_size=1, max_size=60), max_size=3), budget=st.integers(50, 3_000))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_outcome_and_no_budget_make_an_answer_exceed_it(
     make: Any, real_tokens: Callable[[str], int], batch: list[Any], queries: list[str], budget: int, single: bool
 ) -> None:
@@ -191,7 +191,7 @@ def test_no_outcome_and_no_budget_make_an_answer_exceed_it(
 
 
 @given(batch=batches, budget=st.integers(50, 20_000))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_everything_that_fits_is_shown_whole(make: Any, batch: list[Any], budget: int) -> None:
     items = [make.item(f"#{number}", out, err, status) for number, (_, out, err, status) in enumerate(batch)]
     if all_whole(items, budget) and not must_condense(items, budget):

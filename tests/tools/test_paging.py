@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import UsageError
@@ -21,7 +21,6 @@ def fetch_of(lines: Sequence[str]) -> Fetch:
 
 
 @given(texts, st.integers(20, 200))
-@settings(deadline=None)
 def test_page_after_page_gives_every_character_once(lines: list[str], room: int) -> None:
     cursor: Cursor | None = Cursor(1)
     read: dict[int, str] = {}

@@ -62,7 +62,7 @@ def seen_by_us(folder: Path) -> list[str]:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @given(top=st.lists(st.sampled_from(RULES), max_size=5), below=st.lists(st.sampled_from(RULES), max_size=3))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_walk_sees_what_git_sees(tmp_path_factory: pytest.TempPathFactory, top: list[str], below: list[str]) -> None:
     folder = tmp_path_factory.mktemp("walk")
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
