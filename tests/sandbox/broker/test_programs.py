@@ -309,7 +309,8 @@ def test_gh_reads_with_a_token_that_scripts_never_see(make_research, authority, 
     try:
         session = make_research(site, GH_TOKEN=SECRET)
         ran = session.run(
-            "gh api repos/owner/name --jq .full_name; gh api -X DELETE repos/owner/name; echo $?; gh auth token; echo $?"
+            "gh api repos/owner/name --jq .full_name; gh api -X DELETE repos/owner/name; echo $?; gh auth token; echo $?;"
+            "gh api repos/owner/name --jq '$ENV.GH_TOKEN'; gh api repos/owner/name --jq '[env] | .[0]'"
         )
         assert (ran.text, site.seen[0].headers["Authorization"]) == ("owner/name\n2\n2\n", f"token {SECRET}")
         assert [seen.method for seen in site.seen] == ["GET"]
