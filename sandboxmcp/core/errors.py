@@ -93,4 +93,4 @@ class BrokenPack(SandboxmcpError):
         super().__init__(f"{file}:{line}: {what}", fix or "Mend the pack; nothing runs until it loads.")
         self.file = file
         self.line = line
-        self.what = what
+        self.problem = what

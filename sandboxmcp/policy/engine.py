@@ -95,7 +95,7 @@ def _only_tightens(pack: Pack, own: Pack) -> None:
         if pack is own:
             raise
         fix = "A project's pack may extend only packs that deny or ask, or that the user has chosen in policy_packs."
-        raise own.broken(("pack", "extends"), f"it extends {pack.name!r}, which loosens: {error.what}", fix) from None
+        raise own.broken(("pack", "extends"), f"it extends {pack.name!r}, which loosens: {error.problem}", fix) from None
 
 
 def _check_only_tightens(pack: Pack) -> None:
