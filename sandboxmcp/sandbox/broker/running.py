@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -40,6 +41,7 @@ _PIECE = 1 << 20
 _NO_CONNECTION, _TOO_SLOW, _KILLED = 7, 28, 137
 _START_S = 20.0
 _THOROUGHLY_EVERY = 10
+_NAMES_ENCODING = re.compile(r"coding[:=]")
 _PERIOD_S = 0.1
 """Memory is looked at so often, where no control group holds it."""
 
@@ -249,7 +251,13 @@ def _listener(control: socket.socket) -> socket.socket:
 
 def _input_problem(content: bytes, pattern: str) -> str:
     """What is wrong with a file of the script's; empty when every line is of the form that its shape allows."""
-    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    if content.startswith(codecs.BOM_UTF8) or any(map(_NAMES_ENCODING.search, lines[:2])):
+        return "it names an encoding, by which its reader would find other lines in it (PEP 263)"
+    for number, line in enumerate(lines, 1):
         if not re.fullmatch(pattern, line):
             return f"line {number} is not of a form that is allowed: {line[:80]!r}"
     return ""

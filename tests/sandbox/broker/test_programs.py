@@ -126,6 +126,22 @@ def test_git_does_not_push(repository, served, make_research):
     assert git("log", "--oneline", cwd=repository.parent / "served" / "name.git").count("\n") == 1
 
 
+@pytest.mark.parametrize("more", ["get $U/other /tmp/other", "push HEAD:refs/heads/x", "list for-push"])
+def test_git_is_given_no_commands_when_the_server_speaks_no_version_2(repository, make_site, make_research, more):
+    class Old(git_handler(make_site().RequestHandlerClass, repository.parent / "served")):
+        def do_GET(self):
+            del self.headers["Git-Protocol"]
+            super().do_GET()
+
+    served = make_site(tls=True, handler=Old)
+    session = make_research(served)
+    ran = session.run(
+        f"printf 'capabilities\\nstateless-connect git-upload-pack\\n{more}\\n\\n' | git-remote-broker origin $U/name.git"
+    )
+    assert "this is not allowed here: only fetching is" in ran.stderr.decode()
+    assert [path for _, path, _ in served.seen if not path.endswith("service=git-upload-pack")] == []
+
+
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1/x.git", "git://127.0.0.1/x.git", "ssh://127.0.0.1/x.git", "https://me:pw@127.0.0.1/x.git"]
 )
@@ -238,6 +254,36 @@ def test_pip_takes_requirements_from_a_file_of_plain_names(index, make_research)
     bad = session.run("printf 'demo\\n--no-binary :all:\\n' > r.txt; pip download -q --dest . -r r.txt; echo $?")
     assert (good.text, bad.text, index.connections) == ("0\ndemo-1.0-py3-none-any.whl\n", "2\n", came)
     assert "line 2 is not of a form that is allowed" in bad.stderr.decode()
+
+
+OTHERWISE_READ = {
+    "encoding": "# coding: utf-7\\n#+AAo---no-binary :all:+AAo-onlysource",
+    "second line": "#\\n# vim: fileencoding=utf-7\\ndemo",
+    "utf-16": "\\377\\376d\\000e\\000m\\000o\\000",
+    "byte order mark": "\\357\\273\\277demo",
+    "environment": 'demo; python_version > "${PIP_INDEX_URL}"',
+    "option": "onlysource==1.0 --global-option=x",
+    "option after a marker": 'onlysource; python_version > "3" --global-option=x',
+    "option as a version": "demo== --pre",
+}
+
+
+@pytest.mark.parametrize("text", OTHERWISE_READ.values(), ids=OTHERWISE_READ)
+def test_pip_is_passed_no_requirements_that_it_would_read_otherwise(index, make_research, text):
+    needs("pip")
+    session = make_research(index, PIP_INDEX_URL=f"https://me:{SECRET}@pypi.org:{index.server_port}/simple/")
+    ran = session.run(f"printf '{text}\\n' > r.txt; pip download -q --dest . -r r.txt; echo $?")
+    assert (ran.text, index.connections) == ("2\n", 0)
+    assert "cannot pass r.txt on" in ran.stderr.decode()
+
+
+def test_pip_takes_requirements_as_they_are_usually_written(index, make_research):
+    needs("pip")
+    session = make_research(index, PIP_INDEX_URL=f"https://pypi.org:{index.server_port}/simple/")
+    lines = 'demo[a] >= 1.0, !=1.5 ; python_version > "3" and (os_name == "posix")  # - ours\\n\\n  # --no - $HOME\\ndemo~=1.0'
+    assert session.run(f"printf '{lines}\\n' > r.txt; pip download -q -r r.txt; echo $?; ls *.whl").text == (
+        "0\ndemo-1.0-py3-none-any.whl\n"
+    )
 
 
 def test_a_program_runs_inside_for_what_needs_no_network(index, make_research):
