@@ -56,7 +56,12 @@ def run(argv, environment, lines):
 
 
 def feed(program, lines):
-    """Pass stdin on. Its first lines must be allowed ones; after one that matches the last pattern, everything follows."""
+    """Pass stdin on. Its first lines must be allowed ones; after one that matches the last pattern, packets follow.
+
+    Packets alone (gitprotocol-common(5), pkt-line): where a server speaks an old protocol, git's helper falls back to reading
+    commands, of which `push` and `get URL FILE` are two. None begins with the four hexadecimal digits of a packet's length, and
+    one that it does not know ends it.
+    """
     with program.stdin as sink, open(0, "rb", buffering=0, closefd=False) as source:
         line = b""
         while not re.fullmatch(lines[-1], line.decode(errors="replace")):
@@ -64,14 +69,33 @@ def feed(program, lines):
             if not line:
                 return
             if not any(re.fullmatch(pattern, line.decode(errors="replace")) for pattern in lines):
-                print("this is not allowed here: only fetching is", file=sys.stderr)
-                program.terminate()
+                refuse(program)
                 return
             sink.write(line + b"\n")
             sink.flush()
+        first = read_exactly(source, 4)
+        if first and not re.fullmatch(rb"[0-9a-fA-F]{4}", first):
+            refuse(program)
+            return
+        sink.write(first)
+        sink.flush()
         while piece := source.read(1 << 16):
             sink.write(piece)
             sink.flush()
+
+
+def refuse(program):
+    """End the program and say why."""
+    print("this is not allowed here: only fetching is", file=sys.stderr)
+    program.terminate()
+
+
+def read_exactly(source, count):
+    """So many bytes, fewer only at the end."""
+    got = b""
+    while len(got) < count and (piece := source.read(count - len(got))):
+        got += piece
+    return got
 
 
 def read_line(source):
