@@ -81,15 +81,14 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
     worth = {term.stem: term.weight * _idf(term.passages, passages) for term in terms}
     stands_for = {term.stem: term.stands_for or term.stem for term in terms}
     mean = max(mean_words, 1.0)
-    order = [
-        _Scored(candidate, places, _score(_counted(places, _ALL_PARTS), candidate.words / mean, worth, stands_for))
-        for candidate, places in _places(candidates, worth, stems)
-    ]
+    order = [_Scored(candidate, places, *_counted(places)) for candidate, places in _places(candidates, worth, stems)]
+    for scored in order:
+        scored.score = _score(_sums(scored.own, scored.titles), scored.candidate.words / mean, worth, stands_for)
     order.sort(key=lambda scored: -scored.score)
     for place, scored in enumerate(order):
         if place < _PROXIMITY_DEPTH:
             scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
-        if not any(one.part in _OWN_PARTS for one in scored.places):
+        if not scored.own:
             scored.score *= _HEADING_ALONE
     _add_support(order, worth, stands_for)
     order.sort(key=lambda scored: -scored.score)
@@ -118,9 +117,6 @@ class _Place(NamedTuple):
 
 
 _BODY = 2
-_ALL_PARTS = (0, 1, 2, 3)
-_TITLE_PARTS = (0, 1)
-_OWN_PARTS = (2, 3)
 _PARTS = len(_PART_WEIGHTS)
 _BETWEEN = "\0"
 """Shown text has no NUL."""
@@ -131,7 +127,11 @@ _MARKS = (_BETWEEN, "\n")
 class _Scored:
     candidate: Candidate
     places: list[_Place]
-    score: float
+    own: dict[str, float]
+    """How often each stem stands in its body and the pieces beside it."""
+    titles: dict[str, float]
+    """The same for the headings over it, by their weights."""
+    score: float = 0.0
 
 
 def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems: Stems) -> Iterator[tuple[Candidate, list[_Place]]]:
@@ -170,9 +170,6 @@ def _like(stems: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join((*_MARKS, *(rf"{head}[^\W_]*" for head in heads))))
 
 
-_OTHERS = float(__import__("os").environ.get("OTHERS", "1"))
-
-
 def _score(counts: Mapping[str, float], length: float, worth: Mapping[str, float], stands_for: Mapping[str, str]) -> float:
     """BM25 of a text with so many of each stem; `length` counts its words in those of an average text."""
     norm = _K1 * (1 - _B + _B * length)
@@ -186,13 +183,18 @@ def _score(counts: Mapping[str, float], length: float, worth: Mapping[str, float
     return once + _ALIKE * (every - once)
 
 
-def _counted(places: Iterable[_Place], parts: Sequence[int]) -> dict[str, float]:
-    """How often each stem stands in these parts, by their weights."""
-    counts: dict[str, float] = {}
+def _counted(places: Iterable[_Place]) -> tuple[dict[str, float], dict[str, float]]:
+    """How often each stem stands in the text itself, and in the headings over it."""
+    own: dict[str, float] = {}
+    titles: dict[str, float] = {}
     for place in places:
-        if place.part in parts:
-            counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
-    return counts
+        counts = own if place.part >= _BODY else titles
+        counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
+    return own, titles
+
+
+def _sums(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, float]:
+    return {stem: one.get(stem, 0.0) + other.get(stem, 0.0) for stem in one.keys() | other.keys()} if other else one
 
 
 def _add_support(order: Sequence[_Scored], worth: Mapping[str, float], stands_for: Mapping[str, str]) -> None:
@@ -203,18 +205,15 @@ def _add_support(order: Sequence[_Scored], worth: Mapping[str, float], stands_fo
     counts: dict[int, dict[str, float]] = {source: {} for source in words}
     titles: dict[int, dict[str, float]] = {source: {} for source in words}
     for scored in order:
-        for stem, count in _counted(scored.places, _OWN_PARTS).items():
-            held = counts[scored.candidate.source]
-            held[stem] = held.get(stem, 0.0) + count
-        for stem, count in _counted(scored.places, _TITLE_PARTS).items():
-            over = titles[scored.candidate.source]
+        own, over = counts[scored.candidate.source], titles[scored.candidate.source]
+        for stem, count in scored.own.items():
+            own[stem] = own.get(stem, 0.0) + count
+        for stem, count in scored.titles.items():
             over[stem] = max(over.get(stem, 0.0), count)
     mean = max(sum(words.values()) / len(words), 1.0)
-    support: dict[int, float] = {}
-    for source, held in counts.items():
-        over = titles[source]
-        both = {stem: held.get(stem, 0.0) + over.get(stem, 0.0) for stem in held.keys() | over.keys()}
-        support[source] = _score(both, words[source] / mean, worth, stands_for)
+    support = {
+        source: _score(_sums(own, titles[source]), words[source] / mean, worth, stands_for) for source, own in counts.items()
+    }
     for scored in order:
         scored.score += _SUPPORT * support[scored.candidate.source]
 

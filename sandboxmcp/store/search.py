@@ -135,7 +135,8 @@ class _Known:
         stem = self._stems([text])[text]
         if stem not in self._counts:
             count = self._field.holding(self._connection, text, _OWN_TEXT)
-            self._counts[stem] = count or self._field.holding(self._connection, text)
+            # Headings matter for what was asked; for a synonym a second look costs more than it finds.
+            self._counts[stem] = count or (self._field.holding(self._connection, text) if weight > KIN_WEIGHT else 0)
         count = self._counts[stem]
         if count and (stem not in self._held or self._held[stem].weight < weight):
             self._held[stem] = _Held(text, weight, count, self._stems([origin])[origin] if origin else stem)
