@@ -4,12 +4,13 @@ There is no network in the sandbox, so nothing is forbidden here that would work
 unreachable" or wait for a name server. It is a courtesy and no fence: code can go around it, and meets the sandbox's walls then.
 """
 
+import os
 import sys
 
-SENTENCE = (
-    "No network in this sandbox: only loopback can be reached. Fetch into a file with a quiet curl (`curl -sS -o FILE URL`), "
-    "then read FILE; or call ctx_fetch_and_index."
-)
+_SENTENCE = "No network in this sandbox: only loopback can be reached."
+_INSTEAD = " Fetch into a file with a quiet curl (`curl -sS -o FILE URL`), then read FILE; or call ctx_fetch_and_index."
+_CURL = "/opt/sandboxmcp/shims/curl"
+"""There where the policy lets curl out, which it does for scripts and not for kernels that Jupyter starts."""
 _EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _OWN = ("localhost", "localhost.localdomain", "ip6-localhost", "::1", "::", "0.0.0.0", "", None)  # noqa: S104 - to recognise it
 
@@ -22,7 +23,7 @@ def install():
 def _hook(event, arguments):
     """The set is asked first: this runs for every event of the interpreter."""
     if event in _EVENTS and not _is_own(_host(event, arguments)):
-        raise PermissionError(1, SENTENCE)
+        raise PermissionError(1, _SENTENCE + (_INSTEAD if os.path.lexists(_CURL) else ""))
 
 
 def _host(event, arguments):
@@ -44,6 +45,4 @@ def _is_own(host):
 
 
 def _own_name():
-    import os
-
     return os.uname().nodename.lower()

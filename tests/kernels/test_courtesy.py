@@ -24,7 +24,7 @@ HARMLESS = {
 @pytest.mark.parametrize("code", ATTEMPTS.values(), ids=ATTEMPTS)
 def test_an_attempt_ends_in_the_sentence(inside, code):
     said = inside.run(code).stderr.decode()
-    assert "No network in this sandbox" in said and "curl -sS -o FILE URL" in said
+    assert "No network in this sandbox" in said and "curl" not in said  # which nothing lets out here
 
 
 @pytest.mark.parametrize("code", HARMLESS.values(), ids=HARMLESS)

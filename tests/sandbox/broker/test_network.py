@@ -221,3 +221,8 @@ def test_the_hosts_own_fetcher_refuses_what_the_broker_refuses(session, url):
     with pytest.raises(UsageError, match="may not be fetched"):
         Fetcher(session.inside.broker.gate, lambda url: "").fetch(Asked(url))
     assert (scripts.text != "0\n", "(sandbox)" in scripts.stderr.decode()) == (True, True)
+
+
+def test_where_curl_is_let_out_a_kernel_without_a_network_says_so(session):
+    ran = session.run("import urllib.request\nurllib.request.urlopen('http://example.org')", "python")
+    assert "curl -sS -o FILE URL" in ran.stderr.decode()
