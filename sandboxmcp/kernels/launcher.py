@@ -94,6 +94,8 @@ class Launcher:
         self._forks: dict[int, asyncio.Future[int]] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self.alive = True
+        self.brokered = () if broker is None else tuple(broker.programs)
+        """The programs that are let out."""
         self._broker = broker
         self._service: Service | None = None
         self._loop.add_reader(control.fileno(), self._read)

@@ -35,7 +35,7 @@ from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
 from sandboxmcp.kernels.specs import stateful_languages
 from sandboxmcp.sandbox.broker.session import Broker
-from sandboxmcp.sandbox.hints import limit_hint
+from sandboxmcp.sandbox.hints import limit_hint, network_hint
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 
 _MOST_AT_ONCE = 8
@@ -336,8 +336,9 @@ class RunSession:
         if outcome.status != "failed" or outcome.stderr is None:
             return outcome
         ended_by = outcome.reason.removeprefix("ended by ")
-        hint = limit_hint(_tail(outcome.stderr.path), ended_by, self._limits)
-        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, hint))))
+        said = _tail(outcome.stderr.path)
+        hints = limit_hint(said, ended_by, self._limits), network_hint(said, self._launcher.brokered)
+        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *hints))))
 
     async def _begin_process(self, script: Script, file: str | None) -> Running:
         if "\0" in script.code:

@@ -1,9 +1,9 @@
-"""Which of our limits a script probably met, told from what the operating system made it say. Pure; a hint, never a decision."""
+"""Which of our limits a script probably met, told from what it was made to say. Pure; a hint, never a decision."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _SIGNS: tuple[tuple[str, str], ...] = (
     (r"Too many open files", "limits.descriptors"),
@@ -12,6 +12,21 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     (r"can't start new thread|fork: (retry: )?Resource temporarily unavailable|BlockingIOError: \[Errno 11\]", "limits.processes"),
 )
 _BY_SIGNAL = {"SIGXFSZ": "limits.file", "SIGXCPU": "limits.cpu"}
+_UNRESOLVED = re.compile(
+    r"^(?!curl: |wget: ).*(?:Could not resolve host|Temporary failure in name resolution|Name or service not known"
+    r"|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|Network is unreachable)",
+    re.MULTILINE,
+)
+"""What programs say for want of a network. Our own curl and wget speak of the world outside."""
+
+
+def network_hint(stderr_tail: str, brokered: Collection[str]) -> str:
+    """A sentence for a script that wanted a network, or nothing. `brokered`: the programs that are let out."""
+    if not _UNRESOLVED.search(stderr_tail):
+        return ""
+    let_out = f"; let out, in the forms that the policy names: {', '.join(sorted(brokered))}" if brokered else ""
+    more = "; the user's pack research adds git, pip, npm and others for reading" if brokered and "git" not in brokered else ""
+    return f"there is no network in the sandbox{let_out}{more}"
 
 
 def limit_hint(stderr_tail: str, ended_by: str, limits: Mapping[str, int]) -> str:
