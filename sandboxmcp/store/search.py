@@ -123,13 +123,11 @@ class _Known:
         whole = [other for other in completions(self._connection, stem) if self._hold(other, COMPLETION_WEIGHT, text)]
         if whole:
             return
-        mended = 0
-        nearest = 1
-        for distance, other in islice(repairs(self._connection, text), _REPAIRS_TRIED):
-            if mended == _MOST_REPAIRS or (mended and distance > nearest):
+        for distance in (1, 2):
+            tried = repairs(self._connection, text, distance)[:_REPAIRS_TRIED]
+            mended = (other for other in tried if self._hold(other, REPAIR_WEIGHT, text))
+            if list(islice(mended, _MOST_REPAIRS)):
                 return
-            nearest = distance
-            mended += self._hold(other, REPAIR_WEIGHT, text)
 
     def _hold(self, text: str, weight: float, origin: str = "") -> bool:
         stem = self._stems([text])[text]

@@ -135,23 +135,19 @@ def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:
     return found
 
 
-def repairs(connection: Connection, word: str) -> Iterator[tuple[int, str]]:
-    """Known words within one edit of a word (two from eight letters on, if they begin alike), each with its distance.
+def repairs(connection: Connection, word: str, distance: int) -> list[str]:
+    """Known words so many edits (1 or 2) away from a word, the most used first; those two edits away begin alike.
 
-    Nearest first, then the most used; the farther ones are looked for only when they are asked for. Numbers and words of fewer
-    than five letters are left alone: their neighbours are other things.
+    Numbers and words of fewer than five letters (eight for two edits) are left alone: their neighbours are other things.
     """
-    if len(word) < _SHORTEST_REPAIRED or not word.isalpha():
-        return
-    near = uses_of(connection, sorted(_one_edit_away(word))) if word.isascii() else _within(connection, word, 1)
-    yield from ((1, other) for other in sorted(near, key=lambda other: (-near[other], other)))
-    if len(word) >= _TWO_EDITS_FROM:
-        far = _within(connection, word, 2)
-        yield from (
-            (2, other)
-            for other in sorted(far, key=lambda other: (-far[other], other))
-            if other[0] == word[0] and edit_distance(word, other, 1) > 1
-        )
+    if len(word) < (_SHORTEST_REPAIRED if distance == 1 else _TWO_EDITS_FROM) or not word.isalpha():
+        return []
+    if distance == 1:
+        near = uses_of(connection, sorted(_one_edit_away(word))) if word.isascii() else _within(connection, word, 1)
+    else:
+        far = _within(connection, word, distance)
+        near = {other: uses for other, uses in far.items() if other[0] == word[0] and edit_distance(word, other, 1) > 1}
+    return sorted(near, key=lambda other: (-near[other], other))
 
 
 def _one_edit_away(word: str) -> set[str]:
