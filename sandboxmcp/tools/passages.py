@@ -16,7 +16,7 @@ from sandboxmcp.tools.receipt import counted
 _MANY = 60
 _LEAST_LINE = 30
 """Tokens of the one line that a query is answered with at least."""
-_WEAK = 0.2
+_WEAK = 0.15
 """A hit with less than this part of the best score is far weaker."""
 _ALWAYS = 5
 """So many hits are worth showing however weak: the best one may hold the query's words by chance."""
