@@ -7,9 +7,11 @@ HTTP with the standard library's client, which takes an open socket. No cookies,
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import ssl
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT_S = 10.0
 _SILENCE_S = 20.0
 _PIECE = 64 << 10
+_TOO_LONG = "it takes longer than network.time_s allows"
 _ACCEPT = "text/markdown, text/html;q=0.9, application/json;q=0.8, text/*;q=0.8, application/pdf;q=0.7, */*;q=0.3"
 
 JudgeUrl = Callable[[str], str]
@@ -118,7 +121,7 @@ class Fetcher:
             found = self._get(url, asked, deadline)
             if isinstance(found, Fetched):
                 return found
-            following = checked_url(urljoin(url, found))
+            following = checked_url(_joined(url, found))
             if url.startswith("https:") and not following.startswith("https:"):
                 raise Refused(f"it redirects from https to {following[:200]}")
             url = following
@@ -127,28 +130,32 @@ class Fetcher:
     def _get(self, url: str, asked: Asked, deadline: float) -> Fetched | str:
         """The answer, or where it redirects to."""
         try:
-            with closing(self._connected(url, deadline)) as sock:
+            with closing(self._connected(url)) as sock, _cut_off(sock, deadline):
+                self._greeted(sock)
                 response = _response(sock, url, asked)
                 return self._answer(url, response, sock, deadline)
         except Unreachable as failure:
             raise _Again(str(failure)) from None
         except (OSError, http.client.HTTPException) as error:
+            if time.monotonic() >= deadline:
+                raise Refused(_TOO_LONG) from None
             raise _Again(f"{type(error).__name__}: {str(error)[:200]}" if str(error) else type(error).__name__) from None
 
-    def _connected(self, url: str, deadline: float) -> socket.socket:
+    def _connected(self, url: str) -> socket.socket:
         parts = urlsplit(url)
         secure = parts.scheme.lower() == "https"
         host = parts.hostname or ""
         sock = self._gate.connect(host, parts.port or (443 if secure else 80), self._domains)
-        sock.settimeout(max(0.1, min(_SILENCE_S, deadline - time.monotonic())))
-        try:
-            return self._tls.wrap_socket(sock, server_hostname=host) if secure else sock
-        except ssl.SSLCertVerificationError as error:
-            sock.close()
-            raise Refused(f"its certificate is not trusted: {error.verify_message}") from None
-        except OSError:
-            sock.close()
-            raise
+        sock.settimeout(_SILENCE_S)
+        return self._tls.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False) if secure else sock
+
+    @staticmethod
+    def _greeted(sock: socket.socket) -> None:
+        if isinstance(sock, ssl.SSLSocket):
+            try:
+                sock.do_handshake()
+            except ssl.SSLCertVerificationError as error:
+                raise Refused(f"its certificate is not trusted: {error.verify_message}") from None
 
     def _answer(self, url: str, response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> Fetched | str:
         status, header = response.status, response.getheader
@@ -188,6 +195,31 @@ class Fetcher:
         return f"it has more than {self._most_bytes:,} bytes; download it with curl -o and index the file"
 
 
+@contextlib.contextmanager
+def _cut_off(sock: socket.socket, deadline: float) -> Iterator[None]:
+    """The connection ends at the deadline, whatever is being waited for: a silence is bounded by its own timeout, and a server that
+    says a letter now and then, in the handshake, a header or the length of a chunk, is never silent."""
+
+    def cut() -> None:
+        with contextlib.suppress(OSError):  # the plain method: a TLS socket's own forgets its state while another thread reads
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _joined(url: str, place: str) -> str:
+    try:
+        return urljoin(url, place)
+    except ValueError as error:
+        raise Refused(f"it redirects to {place[:200]!r}, which is no URL: {error}") from None
+
+
 def _response(sock: socket.socket, url: str, asked: Asked) -> http.client.HTTPResponse:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "")
@@ -207,7 +239,7 @@ def _pieces(
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise Refused("it takes longer than network.time_s allows")
+            raise Refused(_TOO_LONG)
         sock.settimeout(min(_SILENCE_S, left))
         piece = response.read1(_PIECE)
         if not piece:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import json
 import re
@@ -19,6 +20,10 @@ _META_CHARSET = re.compile(
     rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{2,40})|<\?xml[^>]{0,100}encoding=["']([\w.:-]{2,40})""", re.I
 )
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_OF_NO_PAGE = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
+"""Of Python's, by their own names: some take a time that grows with the square of the text, some change what text means."""
+_MOST_TIMES = 8
+"""So many times its size JSON may have when it is laid out: each level of nesting indents every line below it."""
 _MARKDOWN_BYTES = 4 << 20
 """A larger HTML page is kept as it is; indexing reads its text anyway."""
 _PAGES = 2_000
@@ -34,7 +39,7 @@ def page_text(content: bytes, mime: str, charset: str, url: str) -> tuple[str, s
     Raises:
         UsageError: it is neither text nor PDF.
     """
-    mime = _recognised(content, mime)
+    mime = recognised(content, mime)
     if mime == "application/pdf":
         return _pdf(content, url), "text/markdown"
     if not _is_text(mime) or (b"\0" in content[:8192] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))):
@@ -55,22 +60,22 @@ def decoded(content: bytes, charset: str) -> str:
     own = (declared[1] or declared[2]).decode("ascii", "ignore") if declared else ""
     marked = next((name for mark, name in _MARKS if content.startswith(mark)), "")
     for name in (marked, charset, own, "utf-8"):
-        try:
-            if name and codecs.lookup(name)._is_text_encoding:
+        if _is_known(name):
+            with contextlib.suppress(UnicodeError):
                 return content.decode("cp1252" if name.lower() in ("iso-8859-1", "latin-1") else name)
-        except (LookupError, UnicodeError):
-            continue
     return content.decode(charset if _is_known(charset) else "cp1252", "replace")
 
 
 def _is_known(charset: str) -> bool:
+    """Python knows it, and it is one that pages are written in."""
     try:
-        return bool(charset) and codecs.lookup(charset)._is_text_encoding
-    except LookupError:
+        found = codecs.lookup(charset) if charset else None
+    except (LookupError, ValueError):
         return False
+    return found is not None and found._is_text_encoding and found.name not in _OF_NO_PAGE
 
 
-def _recognised(content: bytes, mime: str) -> str:
+def recognised(content: bytes, mime: str) -> str:
     """The media type; servers that name none, or just bytes, are helped."""
     if content.startswith(b"%PDF-"):
         return "application/pdf"
@@ -138,7 +143,14 @@ def _language(element: Tag) -> str:
 
 def _json(text: str) -> str:
     try:
-        return json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n"
+        pieces: list[str] = []
+        left = _MOST_TIMES * len(text) + 1_000
+        for piece in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(text)):
+            pieces.append(piece)
+            left -= len(piece)
+            if left < 0:
+                return text
+        return "".join([*pieces, "\n"])
     except (ValueError, RecursionError):
         return text
 

@@ -21,8 +21,8 @@ from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Scope, Source
 from sandboxmcp.services import Services
 from sandboxmcp.store.fetch import Asked, Fetched, Fetcher
+from sandboxmcp.store.pagereader import read_page
 from sandboxmcp.store.pages import Page
-from sandboxmcp.store.pagetext import page_text
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, total_cost
 from sandboxmcp.tools.fence import clean_label, one_line
@@ -159,7 +159,7 @@ class _Fetching:
             source = store.get(known.handle, project=services.project)
             etag, modified, what = fetched.etag or known.etag, fetched.modified or known.modified, "unchanged"
         else:
-            text, mime = page_text(fetched.content, fetched.mime, fetched.charset, wanted.url)
+            text, mime = read_page(fetched.content, fetched.mime, fetched.charset, wanted.url)
             new = NewSource(wanted.label, "page", services.project, services.session, path=wanted.url, mime=mime)
             source = store.add(new, text)
             etag, modified, what = fetched.etag, fetched.modified, "unchanged" if source.unchanged else "fetched"

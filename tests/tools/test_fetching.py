@@ -29,6 +29,7 @@ HTML = """<html><head><title>Zebra care</title><script>var hidden = 1</script></
 </main><footer>Copyright</footer></body></html>"""
 FEED = """<?xml version="1.0"?><rss version="2.0"><channel><title>News</title><item><title>Zebra born</title>
 <link>http://x/1</link><description>&lt;p&gt;A foal.&lt;/p&gt;</description></item></channel></rss>"""
+CHARSETS = {"nul": "a\0b"}
 BOMB = '<!DOCTYPE rss [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><rss><channel><title>&b;</title></channel></rss>'
 
 
@@ -42,6 +43,7 @@ class Site(ThreadingHTTPServer):
         self.asked: Counter[str] = Counter()
         self.now = self.most = 0
         self.lock = threading.Lock()
+        self.ending = threading.Event()
         self.together = threading.Barrier(4, timeout=60)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
@@ -112,6 +114,31 @@ class Page(BaseHTTPRequestHandler):
     def page_file(self) -> None:
         self.answer(b"", status=302, Location="file:///etc/passwd")
 
+    def page_astray(self) -> None:
+        self.answer(b"", status=302, Location="http://[::1/")
+
+    def page_dripping(self) -> None:
+        """Never silent, never at its end: in the status line, a header, or the length of a chunk."""
+        start = {
+            "interim": b"",
+            "header": b"HTTP/1.1 200 OK\r\nX: ",
+            "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        }
+        kind = self.path.split("/")[2]
+        self.wfile.write(start[kind])
+        while not self.server.ending.wait(0.02):
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" if kind == "interim" else b"0")
+
+    def page_charset(self) -> None:
+        name = self.path.split("/")[2]
+        self.answer(b"plain zebra\n" * 99_999, f"text/plain; charset={CHARSETS.get(name, name)}")
+
+    def page_nested(self) -> None:
+        self.answer(b"[" * 500 + b"1," * 99_999 + b"1" + b"]" * 500, "application/json")
+
+    def page_headers(self) -> None:
+        self.answer(b"<html><body>zebra" + b"<header>" * 40_000)
+
     def page_moved(self) -> None:
         self.answer(b"", status=301, Location="/zebra")
 
@@ -153,6 +180,7 @@ def site() -> Iterator[Site]:
     with Site() as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         yield site
+        site.ending.set()
         site.shutdown()
 
 
@@ -228,6 +256,7 @@ def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Services, sit
         ("loop", "more than 10 redirects"),
         ("inward", "never goes to the machine's own or the cloud's service addresses"),
         ("file", "the scheme 'file' is not allowed"),
+        ("astray", "it redirects to 'http://[::1/', which is no URL"),
         ("missing", "the server answered 404"),
         ("broken", "is a PDF that cannot be read"),
     ],
@@ -236,6 +265,27 @@ def test_a_hostile_page_is_refused_with_its_reason_and_leaves_nothing(services: 
     answer = fetch(services, url=f"{site.url}/{page}")
     assert answer.is_error and why in answer.text
     assert services.store.search("zebra more 0", Scope(None)) == []
+
+
+@pytest.mark.parametrize("where", ["interim", "header", "chunk"])
+def test_a_server_that_is_never_silent_is_left_at_the_deadline(tmp_path: Path, site: Site, where: str) -> None:
+    services = made(tmp_path, **{"network.time_s": "0.5"})
+    assert "it takes longer than network.time_s allows" in fetch(services, url=f"{site.url}/dripping/{where}").text
+    anyio.run(services.close)
+
+
+@pytest.mark.parametrize("name", ["nul", "punycode", "idna", "unicode_escape", "undefined", "hex", "no-such"])
+def test_a_character_set_of_no_page_is_not_believed(services: Services, site: Site, name: str) -> None:
+    assert text_of(services, fetch(services, url=f"{site.url}/charset/{name}")).startswith("plain zebra\nplain zebra\n")
+
+
+def test_json_is_laid_out_only_where_that_does_not_multiply_it(services: Services, site: Site) -> None:
+    assert text_of(services, fetch(services, url=f"{site.url}/nested")).startswith("[" * 500 + "1,1,")
+
+
+def test_a_page_that_takes_too_long_to_read_is_kept_as_it_is(monkeypatch: Any, services: Services, site: Site) -> None:
+    monkeypatch.setattr("sandboxmcp.store.pagereader.MOST_S", 1.0)
+    assert text_of(services, fetch(services, url=f"{site.url}/headers")).startswith("<html><body>zebra<header>")
 
 
 def test_one_failure_does_not_stop_the_others(services: Services, site: Site) -> None:
