@@ -96,5 +96,5 @@ def _is_operator(token: str) -> bool:
 
 
 def _says_more(token: str) -> bool:
-    """More than its words: a mark that is not only around it. A single mark is punctuation."""
-    return len(token) > 1 and _BARE.fullmatch(token) is None
+    """More than its words: a mark that is not only around it, or words that an underscore joins. A single mark is punctuation."""
+    return len(token) > 1 and (_BARE.fullmatch(token) is None or "_" in token.strip("_'"))

@@ -26,6 +26,9 @@ LINES = {
     "unquoted": "space left: no; left space, no space, space left left",
     "flag": "give --no-color to be plain",
     "thai": "ระบบไม่สามารถเชื่อมต่อฐานข้อมูลได้",
+    "code": "\n".join(f"12:00:{n} INFO request {n} took {n} ms" for n in range(10, 14))
+    + "\n12:01:07 ERROR code=E_PG_TIMEOUT retry=3",
+    "code apart": "q.put(item, timeout=5)\n\ne pg",
     "operators": "NEAR the end AND before it OR not",
 }
 QUERIES = [
@@ -36,6 +39,8 @@ QUERIES = [
     ("a.b.c()", "call"),
     ("x != y", "unequal"),
     ("ORA-00942", "oracle"),
+    ("E_PG_TIMEOUT", "code"),
+    ("PG_TIMEOUT", "code"),
     ("0x80070005", "hresult"),
     ("E0308", "rust"),
     ('"no space left"', "quoted"),
@@ -64,6 +69,7 @@ def test_what_is_typed_is_found_first(store, query, label):
     [
         ("C++ templates", (Literal("c++"),)),
         ("is it broken (again)?", ()),
+        ("what does get_user _do_ return?", (Literal("get_user"),)),
         ("use Foo(bar), please.", (Literal("foo(bar)"),)),
         ("a git-like thing", (Literal("git-like", sure=False),)),
         ("x != y", (Literal("x != y"), Literal("!="))),
