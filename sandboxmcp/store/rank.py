@@ -26,6 +26,8 @@ _HEADING_ALONE = 0.7
 """What a passage counts that only the headings over it were found by: others stand under them as well."""
 _SUPPORT = 0.7
 """What a passage's source as a whole counts beside the passage."""
+_DOCUMENT_WORDS = 2_000
+"""A source of more words is about many things, such as a log: there a passage speaks for itself."""
 _ALIKE = 0.3
 """What further words in place of one word of the query count, beside the best of them: five synonyms are no five answers."""
 _PROXIMITY = 0.5
@@ -198,24 +200,31 @@ def _sums(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, 
 
 
 def _add_support(order: Sequence[_Scored], worth: Mapping[str, float], stands_for: Mapping[str, str]) -> None:
-    """Adds to every passage what its source says as a whole, so that of many sources the one about the question comes first."""
-    words = {scored.candidate.source: scored.candidate.source_words for scored in order}
-    if len(words) < 2:
+    """Adds to every passage what its source says as a whole, so that of many sources the one about the question comes first.
+
+    To a passage of a long source it adds as much of its own score: else every line of a page that says one word often would
+    come before the line of a log that says all of them.
+    """
+    if len({scored.candidate.source for scored in order}) < 2:
         return
+    candidates = (scored.candidate for scored in order)
+    words = {one.source: one.source_words for one in candidates if one.source_words <= _DOCUMENT_WORDS}
     counts: dict[int, dict[str, float]] = {source: {} for source in words}
     titles: dict[int, dict[str, float]] = {source: {} for source in words}
     for scored in order:
+        if scored.candidate.source not in words:
+            continue
         own, over = counts[scored.candidate.source], titles[scored.candidate.source]
         for stem, count in scored.own.items():
             own[stem] = own.get(stem, 0.0) + count
         for stem, count in scored.titles.items():
             over[stem] = max(over.get(stem, 0.0), count)
-    mean = max(sum(words.values()) / len(words), 1.0)
+    mean = max(sum(words.values()) / max(1, len(words)), 1.0)
     support = {
         source: _score(_sums(own, titles[source]), words[source] / mean, worth, stands_for) for source, own in counts.items()
     }
     for scored in order:
-        scored.score += _SUPPORT * support[scored.candidate.source]
+        scored.score += _SUPPORT * support.get(scored.candidate.source, scored.score)
 
 
 def _nearness(places: Sequence[_Place], terms: int) -> float:

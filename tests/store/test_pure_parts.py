@@ -227,5 +227,13 @@ def test_a_source_about_the_question_comes_before_one_that_mentions_a_part_of_it
     assert [one.candidate.source for one in found] == [2, 2, 1, 3]
 
 
+def test_a_line_of_a_long_log_comes_before_those_of_a_page_that_says_one_of_its_words_often():
+    page = [Candidate(n, "", "the disk spins here for long", "", 6, 1, 5_000) for n in range(1, 20)]
+    log = Candidate(0, "", "12:00 INFO all is well\n12:01 ERROR disk quota exceeded\n12:02 INFO all is well", "", 40, 2, 90_000)
+    notes = [Candidate(n, "", "one note of many", "", 4, n, 4) for n in range(20, 30)]
+    found = ranked([*page, *notes, log], [Term("disk", 1.0, 20), Term("quota", 1.0, 12)], 90, 10.0, Stemmer())
+    assert found[0].candidate.id == 0
+
+
 def test_what_only_its_heading_found_comes_after_what_answers_itself():
     assert _best([("apple", "one two three four"), ("", "one two apple three apple")], "apple") == [1, 0]
