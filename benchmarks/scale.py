@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from corpus import Language
 from spine import Contestant, contestants
+from stdio import Server
 
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.store import search as searching
@@ -87,11 +89,22 @@ def through_servers(megabytes: Sequence[int], chunks: int, queries: int) -> None
     """Prints times of indexing and of searching through the servers, and their ratio where there are two."""
     for size in megabytes:
         text = Language().markdown(size * 1_000_000)
-        _row(f"index {size} MB Markdown", lambda one, text=text: [_indexed(one, text)], statistics.median, rounds=3)  # type: ignore[misc]
+        samples: dict[str, list[float]] = {}
+        for _ in range(3):
+            for one in contestants():
+                samples.setdefault(one.name, []).append(_indexed(one, text))
+        _told(f"index {size} MB Markdown, median", {who: statistics.median(values) for who, values in samples.items()})
     asked = Language(_SEED).queries(queries)
     text = "".join(_sections(Language(_SEED), 0, chunks))
-    _row(f"search p95 in {chunks:,} chunks", lambda one: _searched(one, text, asked), percentile)
-    _row("misspelt p95", lambda one: _searched(one, text, [misspelt(query) for query in asked]), percentile)
+    with ExitStack() as stack:
+        servers = {one.name: _filled(stack, one, text) for one in contestants()}
+        for name, texts in ((f"search in {chunks:,} chunks", asked), ("misspelt", [misspelt(query) for query in asked])):
+            times: dict[str, list[float]] = {who: [] for who in servers}
+            for query in texts:  # in turns, so that a busy moment hits both
+                for who, server in servers.items():
+                    times[who].append(server.call("ctx_search", {"queries": [query]})[1])
+            _told(f"{name}, p95", {who: percentile(values) for who, values in times.items()})
+            _told(f"{name}, median", {who: statistics.median(values) for who, values in times.items()})
 
 
 def memory(megabytes: int) -> None:
@@ -108,15 +121,10 @@ def memory(megabytes: int) -> None:
     )
 
 
-def _row(name: str, run: Callable[[Contestant], list[float]], figure: Callable[[list[float]], float], rounds: int = 1) -> None:
-    samples: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for one in contestants():
-            samples.setdefault(one.name, []).extend(run(one))
-    figures = {who: figure(values) for who, values in samples.items()}
-    told = ", ".join(f"{who} {value * 1000:.1f} ms" for who, value in figures.items())
+def _told(name: str, figures: Mapping[str, float]) -> None:
+    said = ", ".join(f"{who} {value * 1000:.1f} ms" for who, value in figures.items())
     ratio = f", ratio {figures['sandboxmcp'] / figures['peer']:.2f}" if "peer" in figures else ""
-    print(f"{name}: {told}{ratio}", flush=True)
+    print(f"{name}: {said}{ratio}", flush=True)
 
 
 def _indexed(contestant: Contestant, text: str) -> float:
@@ -126,12 +134,12 @@ def _indexed(contestant: Contestant, text: str) -> float:
         return server.call("ctx_index", {"path": str(folder / "text.md"), "source": "text"})[1]
 
 
-def _searched(contestant: Contestant, text: str, queries: Sequence[str]) -> list[float]:
-    with contestant.server() as (server, folder):
-        (folder / "text.md").write_text(text)
-        server.call("ctx_index", {"path": str(folder / "text.md"), "source": "text"})
-        server.call("ctx_search", {"queries": ["warm up"]})
-        return [server.call("ctx_search", {"queries": [query]})[1] for query in queries]
+def _filled(stack: ExitStack, contestant: Contestant, text: str) -> Server:
+    server, folder = stack.enter_context(contestant.server())
+    (folder / "text.md").write_text(text)
+    server.call("ctx_index", {"path": str(folder / "text.md"), "source": "text"})
+    server.call("ctx_search", {"queries": ["warm up"]})
+    return server
 
 
 def misspelt(query: str) -> str:
