@@ -177,6 +177,8 @@ def _lines(tally: _Tally, max_files: int) -> list[str]:
     parts = [f"{number} {what}" for what, number in counts.items()] or ["nothing indexed"]
     parts += [f"{tally.binary} binary skipped"] * bool(tally.binary) + [f"{len(tally.refused)} refused"] * bool(tally.refused)
     lines = [f"{', '.join(parts)}: {sum(one.bytes for one in tally.sources)} B"]
+    if not (tally.sources or tally.binary or tally.refused):
+        lines.append("no file there is left by include, exclude and .gitignore")
     if tally.beyond:
         beyond = f"{tally.beyond} more" if tally.beyond < _MOST_COUNTED else f"{_MOST_COUNTED:,} and more"
         lines.append(f"{beyond} files than max_files={max_files} were left out; raise it or narrow with include")

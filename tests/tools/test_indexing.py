@@ -192,3 +192,9 @@ def test_a_glob_without_a_file_says_so_beside_a_link_that_is_not_followed(servic
     (project / "loop").symlink_to(project)
     with pytest.raises(UsageError, match=r"no file matches .*a link to a folder"):
         index(services, path="*.zzz", budget_tokens=2_000)
+
+
+def test_a_folder_of_which_nothing_is_left_says_why(services: Services) -> None:
+    put(services, a_md="zebra\n")
+    text = index(services, path=".", include=["*.nope"], budget_tokens=200).text
+    assert text == "nothing indexed: 0 B\nno file there is left by include, exclude and .gitignore"
