@@ -203,7 +203,15 @@ def _entry(row: dict[str, Any]) -> str:
 
     when = datetime.fromtimestamp(float(row.get("time", 0))).isoformat(timespec="seconds")
     rest = {name: value for name, value in row.items() if name not in ("time", "event") and value not in (None, "", 0, False)}
-    return " ".join([when, str(row.get("event")), *(f"{name}={value}" for name, value in rest.items())])
+    return " ".join([when, str(row.get("event")), *(f"{name}={_value(value)}" for name, value in rest.items())])
+
+
+def _value(value: Any) -> str:
+    """On one line, without what steers a terminal, and quoted where blanks could pass for more of the log: scripts choose some."""
+    from sandboxmcp.tools.fence import one_line
+
+    text = one_line(str(value), 500)
+    return json.dumps(text, ensure_ascii=False) if " " in text else text
 
 
 def _row(line: str) -> dict[str, Any] | None:

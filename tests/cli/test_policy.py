@@ -144,5 +144,12 @@ def test_the_log_shows_verdicts_and_survives_a_line_that_was_cut(say: Say, tmp_p
     assert say("policy", "log", "--denied").out.endswith("verdict verdict=deny rule=curl-to-stdout\n")
 
 
+def test_what_a_script_put_into_the_log_is_shown_as_one_value(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    row = {"time": 1, "event": "broker", "program": "\x1b]0;x\x07sh\n1970 verdict=allow", "verdict": "deny"}
+    (tmp_path / "data/policy.log").write_text(json.dumps(row) + "\n")
+    assert say("policy", "log").out.partition(" broker ")[2] == 'program="sh 1970 verdict=allow" verdict=deny\n'
+
+
 def test_a_log_that_is_not_there_is_empty(say: Say) -> None:
     assert say("policy", "log") == (0, "", "") or say("policy", "log").out == ""
