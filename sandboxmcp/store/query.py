@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -15,12 +16,27 @@ Role = Literal["word", "piece", "glued", "kin", "repair"]
 PIECE_WEIGHT = 0.8
 GLUED_WEIGHT = 0.8
 KIN_WEIGHT = 0.4
+RESPELT_WEIGHT = 0.9
 PARTICLE_WEIGHT = 0.5
 _PARTICLES = frozenset("out up off down away".split())
 """They belong to the verb before them and say little by themselves: "timed out", "shut down"."""
 _LONGEST_QUERY = 64
 """Words of a query that are looked at; no question needs more and each costs a look into the index."""
 _LONGEST_WORD = 64
+_OUR = "(arm|behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rum|vap)"
+_RESPELLINGS = tuple(
+    (re.compile(british), re.compile(american), american_form, british_form)
+    for british, american, american_form, british_form in (
+        (r"is(e[drs]?|ers|ing|ations?)$", r"iz(e[drs]?|ers|ing|ations?)$", r"iz\1", r"is\1"),  # serialise, serialize
+        (r"ys(e[drs]?|ing)$", r"yz(e[drs]?|ing)$", r"yz\1", r"ys\1"),  # analyse, analyze
+        (rf"^{_OUR}our", rf"^{_OUR}or", r"\1or", r"\1our"),  # colour, color
+        (r"ll(ed|ing|er)$", r"(?<=[aeiou])l(ed|ing|er)$", r"l\1", r"ll\1"),  # cancelled, canceled
+        (r"^(cen|fi|li|thea)tre", r"^(cen|fi|li|thea)ter", r"\1ter", r"\1tre"),  # centre, center
+        (r"^(catal|dial|anal|prol)ogue", r"^(catal|dial|anal|prol)og(?!ue)", r"\1og", r"\1ogue"),  # catalogue, catalog
+        (r"^(lic|def|off|pret)ence", r"^(lic|def|off|pret)ense", r"\1ense", r"\1ence"),  # licence, license
+    )
+)
+_SHORTEST_RESPELT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,8 @@ def _all_words(query: str) -> Iterator[Word]:
     for word in raw:
         text = folded(word)
         yield Word(text, PARTICLE_WEIGHT if text in _PARTICLES and len(raw) > 1 else 1.0)
+        for other in _respelt(text):
+            yield Word(other, RESPELT_WEIGHT, "piece", text)
         for piece in pieces_of(word):
             yield Word(folded(piece), PIECE_WEIGHT, "piece", text)
     for first, second in itertools.pairwise(raw):
@@ -64,3 +82,12 @@ def _all_words(query: str) -> Iterator[Word]:
     for word in raw:
         for kin in KIN.get(folded(word), ()):
             yield Word(kin, KIN_WEIGHT, "kin", folded(word))
+
+
+def _respelt(word: str) -> Iterator[str]:
+    """The word as the other side of the Atlantic spells it; what is no word there is not in the index either."""
+    if len(word) < _SHORTEST_RESPELT or not word.isascii():
+        return
+    for british, american, american_form, british_form in _RESPELLINGS:
+        if (other := british.sub(american_form, word)) != word or (other := american.sub(british_form, word)) != word:
+            yield other

@@ -92,3 +92,25 @@ def test_near_synonyms_weigh_less_than_half_of_the_word_itself():
 
 def test_a_very_long_query_is_bounded():
     assert len([word for word in query_words(" ".join(f"word{n}" for n in range(5_000))) if word.role == "word"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("serialise", "serialize"),
+        ("normalization", "normalisation"),
+        ("analysed", "analyzed"),
+        ("behaviour", "behavior"),
+        ("cancelled", "canceled"),
+        ("labeling", "labelling"),
+        ("centre", "center"),
+        ("catalog", "catalogue"),
+        ("licence", "license"),
+    ],
+)
+def test_both_spellings_of_english_are_looked_for(word, other):
+    assert Word(other, 0.9, "piece", word) in query_words(word)
+
+
+def test_words_that_are_spelt_alike_everywhere_stay_alone():
+    assert [word.text for word in query_words("error vector pointer hour parse counter") if word.role == "piece"] == []
