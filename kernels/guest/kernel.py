@@ -209,6 +209,7 @@ def serve(sockets, out, err, key, mode, language=None):
         os.close(fd)
     gc.freeze()
     gc.enable()
+    warnings.filterwarnings("ignore", message="To exit: use", module="IPython")
     app.start()
 
 
@@ -228,12 +229,11 @@ def configuration(key, mode):
 
 
 def become_plain(shell):
-    """Take away what a script does not expect from IPython: its own `exit` and `open`, its hints, its atexit functions."""
+    """Take away what a script does not expect from IPython: its own `exit` and `open`, its atexit functions."""
     for name in ("exit", "quit", "open"):
         shell.user_ns.pop(name, None)
         shell.builtin_trap.auto_builtins.pop(name, None)
     shell.runs_one_script = True
-    warnings.filterwarnings("ignore", message="To exit: use", module="IPython")
     atexit._clear()
     atexit.register(logging.shutdown)
 

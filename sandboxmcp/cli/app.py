@@ -72,6 +72,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
         if not hasattr(error, "format_message"):
             raise
         message = error.format_message()
+        if message.startswith("No such option") and "Possible options" not in message:
+            message += " What begins with a dash and is no option goes after --."
         return _told(message, _USAGE, as_json) if message.strip() else 0  # a group without a command has printed its help
     return code if isinstance(code, int) else 0
 

@@ -50,6 +50,12 @@ async def test_variables_live_on_in_a_named_kernel_and_nowhere_else(connect: Any
     assert told.endswith("| 42") and facts["exit_code"] == 1 and "NameError" in other
 
 
+async def test_a_script_that_leaves_a_named_kernel_has_its_code_and_no_hint_of_ipython_s(connect: Any) -> None:
+    async with connect() as client:
+        text, facts, _ = await call(client, "ctx_execute", code="raise SystemExit(3)", kernel="a")
+    assert facts["exit_code"] == 3 and text.endswith("no output")
+
+
 async def test_items_of_a_batch_may_name_kernels(connect: Any) -> None:
     commands = [{"label": "set", "code": "y = 7", "language": "python", "kernel": "b"}, "echo fresh"]
     async with connect() as client:

@@ -34,6 +34,15 @@ def test_a_file_that_is_gone_is_marked_until_it_comes_back(services: Services) -
     assert "gone" not in asked(services, "zebra")
 
 
+def test_of_a_file_that_was_moved_the_new_place_is_cited(services: Services) -> None:
+    file = Path(services.project) / "notes.txt"
+    file.write_text("the zebra runs\n")
+    index(services, path="notes.txt", budget_tokens=200)
+    file.rename(file.with_name("moved.txt"))
+    index(services, path="moved.txt", budget_tokens=200)
+    assert [line.partition(" ")[2] for line in asked(services, "zebra").split("\n")] == ["file:moved.txt", "the zebra runs"]
+
+
 def test_a_file_that_became_a_link_out_of_the_project_is_not_followed(services: Services, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("the password is zebra\n")
     file = Path(services.project) / "notes.txt"
