@@ -50,8 +50,12 @@ class _Costs(dict[str, float]):
     """What pieces cost: texts repeat them, and to look one up takes a tenth of the time. Shared by threads."""
 
     def __missing__(self, piece: str) -> float:
-        match = _PIECE.fullmatch(piece)
-        cost = _piece_tokens(match) if match else 1
+        word = piece[1:]
+        if piece[0] == " " and word.isascii() and word.isalpha():  # most of what is new
+            cost = _word_tokens(" ", word)
+        else:
+            match = _PIECE.fullmatch(piece)
+            cost = _piece_tokens(match) if match else 1
         if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) > _REMEMBERED:
                 self.clear()

@@ -17,13 +17,14 @@ def told_once(hits: Iterable[Hit], digest_of: Callable[[str], str]) -> tuple[lis
     copies. `digest_of` gives a handle's digest.
     """
     told: list[Hit] = []
-    by_digest: dict[str, list[Hit]] = defaultdict(list)
+    by_digest: dict[str, dict[str, list[Hit]]] = defaultdict(lambda: defaultdict(list))
     by_text: dict[tuple[str, bool], Hit] = {}
     copies: dict[tuple[str, int], set[str]] = defaultdict(set)
     equals: dict[tuple[str, int], dict[tuple[str, int], str]] = defaultdict(dict)
     for hit in map(without_blank_edges, hits):
         digest = digest_of(hit.handle)
-        original = next((one for one in by_digest[digest] if _is_copy(one, hit)), None)
+        others = (one for handle, those in by_digest[digest].items() if handle != hit.handle for one in those)
+        original = next((one for one in others if _is_copy(one, hit)), None)
         equal = by_text.get((hit.text, hit.partial))
         if original is not None:
             copies[original.handle, original.first_line].add(hit.handle)
@@ -32,17 +33,15 @@ def told_once(hits: Iterable[Hit], digest_of: Callable[[str], str]) -> tuple[lis
             equals[equal.handle, equal.first_line].setdefault((digest, hit.first_line), here.citation)
         else:
             told.append(hit)
-            by_digest[digest].append(hit)
+            by_digest[digest][hit.handle].append(hit)
             by_text[hit.text, hit.partial] = hit
     return told, {place: Others(len(copies[place]), tuple(equals[place].values())) for place in {**copies, **equals}}
 
 
 def _is_copy(one: Hit, other: Hit) -> bool:
-    """Are these lines of a source among those of another with the same content? Parts of very long lines are not lines."""
+    """Are these lines among those of a source with the same content? Parts of very long lines are not lines."""
     whole = not one.partial and not other.partial
-    return one.handle != other.handle and (
-        (whole and one.first_line <= other.first_line and other.last_line <= one.last_line) or _place(one) == _place(other)
-    )
+    return (whole and one.first_line <= other.first_line and other.last_line <= one.last_line) or _place(one) == _place(other)
 
 
 def _place(hit: Hit) -> tuple[int, int, str]:
