@@ -125,7 +125,15 @@ def started_by(pid: int) -> list[int]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if any(True for _ in tree(pid))]
+    """Those that still run; one that waits to be collected has no command line."""
+    return [pid for pid in pids if command_line(pid)]
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def test_a_killed_server_leaves_no_box_and_its_folder_goes_with_the_next_start(sandbox):
