@@ -50,8 +50,7 @@ class Term:
     """The query's word that it is looked for in place of; terms of one word count once, by the best of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A passage that may answer, as it is indexed. `words` counts them, titles twice."""
 
     id: int
