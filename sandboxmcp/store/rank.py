@@ -26,7 +26,7 @@ _HEADING_ALONE = 0.7
 """What a passage counts that only the headings over it were found by: others stand under them as well."""
 _SUPPORT = 0.7
 """What a passage's source as a whole counts beside the passage."""
-_DOCUMENT_WORDS = 2_000
+_DOCUMENT_WORDS = 4_000
 """A source of more words is about many things, such as a log: there a passage speaks for itself."""
 _ALIKE = 0.3
 """What further words in place of one word of the query count, beside the best of them: five synonyms are no five answers."""
