@@ -18,6 +18,8 @@ _LEAST_LINE = 30
 """Tokens of the one line that a query is answered with at least."""
 _WEAK = 0.15
 """A hit with less than this part of the best score is far weaker."""
+_WEAK_TOKENS = 80
+"""What one of those takes at most: a hundred lines alike that hold the common word of the query answer nothing."""
 _ALWAYS = 5
 """So many hits are worth showing however weak: the best one may hold the query's words by chance."""
 
@@ -172,12 +174,14 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
     cited: list[str] = []
     left = 0
     words = words_of(found.query)
+    weak = _WEAK * max((hit.score for hit in found.hits), default=0.0)
     for number, hit in enumerate(hits):
         if seen.covers(hit):
             continue
         following = len(hits) - number - 1
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
         first = not cited and not left
+        room = min(room, _WEAK_TOKENS) if hit.score < weak else room
         told, shown = "", None
         if first or may_fit(hit, room):
             told, shown = _shown(

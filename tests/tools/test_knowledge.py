@@ -146,3 +146,9 @@ def test_a_source_that_nothing_has_is_told_apart_from_a_miss(services: Services)
     services.store.add(NewSource("notes", "text", services.project, "s"), "zebra\n")
     found = [search(services, ["okapi"], source=source, budget_tokens=500).text for source in ("notes", "nots")]
     assert found == ['No results for "okapi"', "no source has 'nots' in its label; ctx_sources lists them"]
+
+
+def test_lines_alike_with_the_common_word_of_a_query_do_not_use_up_the_budget(services: Services) -> None:
+    store(services, "rows", "\n".join(f"row {n}" + " zebra" * (n == 1_500) for n in range(3_000)))
+    text = search(services, ["zebra row"], budget_tokens=2_000).text
+    assert ("| row 1500 zebra" in text, estimate_tokens(text) < 600) == (True, True)
