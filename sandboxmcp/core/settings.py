@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.regular import read_regular
 
-_LARGEST_FILE = 1 << 20
 PROJECT_FILES = ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml")
 """Where a project's settings lie, the later winning."""
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -263,21 +261,9 @@ def _user_file(environ: Mapping[str, str]) -> Path:
     return config_folder(environ) / "sandboxmcp.toml"
 
 
-def _read_regular(file: Path) -> bytes:
-    """A regular file of at most 1 MiB. A repository may carry a link to a device here, or a pipe that never ends."""
-    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as opened:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        if found.st_size > _LARGEST_FILE:
-            raise OSError(errno.EFBIG, "it is larger than 1 MiB")
-        return opened.read(_LARGEST_FILE)
-
-
 def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
     try:
-        raw = _read_regular(file)
+        raw = read_regular(file)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

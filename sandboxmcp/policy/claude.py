@@ -14,10 +14,10 @@ from typing import Any
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action
+from sandboxmcp.core.regular import read_regular
 from sandboxmcp.policy.pack import Pack
 from sandboxmcp.policy.rules import Key, Rule
 
-_MOST_BYTES = 1 << 20
 _ENTRY = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
 _ACCESS = {"Read": ["read"], "Edit": ["write", "remove", "move"], "Write": ["write", "remove", "move"]}
 _LANGUAGES = ("shell", "python", "javascript", "typescript", "ruby", "perl", "php")
@@ -41,9 +41,7 @@ def claude_packs(files: tuple[Path, ...]) -> tuple[Pack, ...]:
 
 def _settings(file: Path) -> Mapping[str, Any] | None:
     try:
-        with file.open("rb") as opened:
-            raw = opened.read(_MOST_BYTES + 1)
-        text = raw.decode("utf-8-sig")
+        text = read_regular(file).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -51,8 +49,6 @@ def _settings(file: Path) -> Mapping[str, Any] | None:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise BrokenPack(file, line, "Claude Code's settings are not UTF-8", _MEND) from None
-    if len(raw) > _MOST_BYTES:
-        raise BrokenPack(file, 1, f"Claude Code's settings have more than {_MOST_BYTES:,} bytes", _MEND)
     found = _parsed(text, file) if text.strip() else {}
     if not isinstance(found, dict):
         raise BrokenPack(file, 1, "Claude Code's settings are no object", _MEND)

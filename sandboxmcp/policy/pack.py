@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
+from sandboxmcp.core.regular import read_regular
 from sandboxmcp.core.settings import demand, flatten
 from sandboxmcp.policy.brokered import read_broker
 from sandboxmcp.policy.facts import Access
@@ -66,7 +67,7 @@ def load_pack(file: Path) -> Pack:
         BrokenPack: it cannot be read, is not TOML, has an unknown or missing key, or a value that is wrong.
     """
     try:
-        text = file.read_bytes().decode()
+        text = read_regular(file).decode()
         table = tomllib.loads(text)
     except OSError as error:
         raise BrokenPack(file, 1, f"the pack cannot be read: {error.strerror}") from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.regular import read_regular
 from sandboxmcp.tools.roots import require_inside
 
 _WILD = frozenset("*?[")
@@ -165,9 +166,9 @@ def _rules_of(folder: Path) -> _Rules:
 
 def _read(file: Path) -> list[GitIgnoreSpec]:
     try:
-        if not file.is_file() or file.is_symlink():
+        if file.is_symlink():
             return []
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_regular(file).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
     try:

@@ -76,7 +76,7 @@ UNREADABLE = {
     "permissions-a-list": (b'{"permissions": []}', "permissions in .* is no object"),
     "deny-a-text": (b'{"permissions": {"deny": "Bash"}}', "permissions.deny .* is no list"),
     "bad-entry": (b'{"permissions": {"deny": ["Bash("]}}', r"holds 'Bash\('"),
-    "huge": (b" " * (1 << 20) + b"{}", "more than 1,048,576 bytes"),
+    "huge": (b" " * (1 << 20) + b"{}", "larger than 1 MiB"),
     "deep": (b"[" * 100_000, "nested too deeply|are not JSON"),
 }
 
@@ -98,3 +98,14 @@ def test_a_folder_a_circle_and_a_closed_file_are_errors(tmp_path: Path) -> None:
     for file in files:
         with pytest.raises(BrokenPack, match="cannot be read"):
             claude_packs((file,))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_file_that_never_ends_is_a_broken_pack_and_no_hang(tmp_path: Path, kind: str) -> None:
+    """A repository may carry a link to /dev/stdin, where an MCP server is spoken to."""
+    (tmp_path / ".claude").mkdir()
+    for file in (tmp_path / ".claude/settings.json", tmp_path / "own.toml"):
+        os.mkfifo(file) if kind == "pipe" else file.symlink_to("/dev/zero")
+    for read in (lambda: claude_packs(claude_files(tmp_path, tmp_path)), lambda: load_engine(project=tmp_path)):
+        with pytest.raises(BrokenPack, match="cannot be read: it is no regular file"):
+            read()
