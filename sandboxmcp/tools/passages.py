@@ -16,7 +16,7 @@ from sandboxmcp.tools.receipt import counted
 _MANY = 60
 _LEAST_LINE = 30
 """Tokens of the one line that a query is answered with at least."""
-_WEAK = 0.15
+_WEAK = 0.1
 """A hit with less than this part of the best score is far weaker."""
 _WEAK_TOKENS = 80
 """What one of those takes at most: a hundred lines alike that hold the common word of the query answer nothing."""
