@@ -80,7 +80,7 @@ class Protection:
             if name in self.existing:
                 continue
             with contextlib.suppress(OSError), _planted(root, name, links) as found:
-                if found is not None:
+                if found is not None and found[2] not in self.existing:
                     parent, leaf, path = found
                     aside = _move_aside(parent, leaf)
                     if path in links:
@@ -90,13 +90,15 @@ class Protection:
 
 def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
     """How the protected paths stand now."""
-    existing, links = [], {}
+    existing, links = dict[str, None](), {}
     for name in names:
         link = next((part for part in _prefixes(name) if os.path.islink(workspace / part)), None)
+        # In a worktree or a submodule `.git` is a file that leads to the repository: what a folder would hold, it redirects.
+        there = next((part for part in _prefixes(name) if part == name or stat.S_ISREG(_mode(workspace / part))), name)
         if link is not None:
             links[link] = os.readlink(workspace / link)
-        elif os.path.lexists(workspace / name):
-            existing.append(name)
+        elif os.path.lexists(workspace / there):
+            existing[there] = None
     return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())))
 
 

@@ -47,6 +47,18 @@ def test_a_redirection_in_place_of_a_folder_is_moved_aside(tmp_path, kind):
     assert (tree(workspace), tree(elsewhere)) == ([".git.quarantined-1"], ["config"])
 
 
+def test_the_file_that_stands_for_git_in_a_worktree_is_protected_as_it_is(make_inside):
+    own = make_inside()
+    (own.workspace / ".git").write_text("gitdir: /elsewhere\n")
+    ran = own.run("echo 'gitdir: evil' > .git; mv .git g2; rm .git; cat .git", "shell")
+    assert (ran.text, ran.outcome.reason, ran.stderr.count(b"Read-only") + ran.stderr.count(b"busy")) == (
+        "gitdir: /elsewhere\n",
+        "",
+        3,
+    )
+    assert (tree(own.workspace), (own.workspace / ".git").read_text()) == ([".git"], "gitdir: /elsewhere\n")
+
+
 def test_a_link_that_the_host_made_is_left_and_put_back_when_changed(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / ".git").symlink_to("mine")
