@@ -21,6 +21,8 @@ _WILD = frozenset("*?[")
 _DEEPEST = 200
 """Folders inside each other; beyond it the system's longest path is near."""
 _LONGEST_PATTERN = 1_000
+_MOST_STARS = 4
+"""In one part of a path: pathspec tries every way to share a name out among them, which with ten takes years."""
 _UNREADABLE = (ValueError, re.error, RecursionError, OverflowError)
 """What pathspec raises for a pattern that is none."""
 _Rules = tuple[tuple[Path, GitIgnoreSpec], ...]
@@ -80,9 +82,11 @@ def _spec(name: str, patterns: Sequence[str]) -> GitIgnoreSpec:
 
 
 def _readable(lines: Iterable[str]) -> list[str]:
-    """Those of the lines that pathspec can read; git too passes over one that it cannot read."""
+    """Those of the lines that pathspec can read, and soon; git too passes over one that it cannot read."""
     kept = []
     for line in lines:
+        if any(part.count("*") > _MOST_STARS for part in line.split("/")):
+            continue
         try:
             GitIgnoreSpec.from_lines([line])
         except _UNREADABLE:

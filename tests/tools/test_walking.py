@@ -122,6 +122,15 @@ def test_a_line_that_is_no_rule_leaves_the_others_in_force(tmp_path: Path) -> No
     assert [name for name in seen_by_us(tmp_path) if name.endswith(".log")] == []
 
 
+def test_a_rule_that_would_be_tried_for_years_is_none(tmp_path: Path) -> None:
+    lay_out(tmp_path, {"": ["*a" * 20 + "b", "*.log"]})
+    (tmp_path / ("a" * 250)).touch()
+    with pytest.raises(UsageError, match="is no pattern"):
+        walk(tmp_path, exclude=["*a" * 20 + "b"])
+    found = seen_by_us(tmp_path)
+    assert ("a" * 250 in found, [name for name in found if name.endswith(".log")]) == (True, [])
+
+
 def test_what_is_not_looked_into_is_told(tmp_path: Path) -> None:
     deep = tmp_path / "deep"
     deep.mkdir()
