@@ -22,6 +22,12 @@ from sandboxmcp.tools.sharing import shared
 
 _INTERRUPTED = 130
 _FOR_EVER_S = 365 * 86_400.0
+_WRITES = {
+    "rw": "writes in {} only",
+    "ro": "reads {}, writes nothing there",
+    "overlay": "what it changes in {} is kept aside (sandboxmcp workspace diff)",
+}
+"""What is said of the project, by `workspace_mode`."""
 _DUMB = ("", "dumb", "unknown")
 
 
@@ -114,8 +120,9 @@ class _Shell:
 
     def _greet(self) -> None:
         if self._person:
-            folder = self._services.settings.workspace
-            self._session.face.note(f"sandboxed; writes in {folder} only. :help lists the commands, Ctrl-D leaves.")
+            settings = self._services.enforced
+            writes = _WRITES[settings["workspace_mode"]].format(settings.workspace)
+            self._session.face.note(f"sandboxed; {writes}. :help lists the commands, Ctrl-D leaves.")
 
     async def _talk(self, inputs: Inputs) -> None:
         while True:

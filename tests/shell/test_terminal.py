@@ -220,3 +220,11 @@ def test_other_languages_run_fresh(shell: Any) -> None:
 def test_a_line_of_shell_runs_in_the_sandbox(shell: Any) -> None:
     shell.enter("!pwd; cat /proc/net/route | wc -l")
     shell.see("project\n1\n")
+
+
+@pytest.mark.parametrize(("mode", "said"), [("ro", "writes nothing there."), ("overlay", "is kept aside")])
+def test_the_greeting_says_what_becomes_of_files(terminal: Any, place: Any, mode: str, said: str) -> None:
+    place.environment["SANDBOXMCP_WORKSPACE_MODE"] = mode
+    shell = terminal()
+    shell.ready()
+    assert said in " ".join(shell.screen().split())
