@@ -286,7 +286,13 @@ def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
 
 
 def _protected(change: Change) -> bool:
-    """Whether it touches a protected path, or takes away a folder that holds one."""
+    """Whether it touches a protected path, or takes away a folder that holds one; or a repository in a subfolder.
+
+    git runs what a repository's configuration and hooks name, and looks at a submodule's when it is asked about the project.
+    """
+    parts = change.path.split("/")
+    if ".git" in parts[1:] or parts[:2] in ([".git", "modules"], [".git", "worktrees"]):
+        return True
     removes = change.kind in ("deleted", "added", "changed") or change.replaces
     return any(
         change.path == name or change.path.startswith(name + "/") or (removes and name.startswith(change.path + "/"))

@@ -166,7 +166,15 @@ def layered(tmp_path):
     return workspace, layer
 
 
-PROTECTED = {"a hook": ".git/hooks/pre-commit", "settings": ".claude/settings.json", "a file for a folder": ".git"}
+PROTECTED = {
+    "a hook": ".git/hooks/pre-commit",
+    "settings": ".claude/settings.json",
+    "a file for a folder": ".git",
+    "a repository below": "sub/lib/.git/config",
+    "a file that leads to one": "sub/.git",
+    "a submodule's settings": ".git/modules/lib/config",
+    "another worktree's": ".git/worktrees/other/commondir",
+}
 
 
 @pytest.mark.parametrize("path", PROTECTED.values(), ids=PROTECTED.keys())
