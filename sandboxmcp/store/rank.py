@@ -24,7 +24,7 @@ _K1 = 1.2
 _B = 0.75
 _HEADING_ALONE = 0.7
 """What a passage counts that only the headings over it were found by: others stand under them as well."""
-_SUPPORT = 0.7
+_SUPPORT = 1.0
 """What a passage's source as a whole counts beside the passage."""
 _DOCUMENT_WORDS = 4_000
 """A source of more words is about many things, such as a log: there a passage speaks for itself."""
