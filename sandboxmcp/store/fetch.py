@@ -243,6 +243,8 @@ def _pieces(
         sock.settimeout(min(_SILENCE_S, left))
         piece = response.read1(_PIECE)
         if not piece:
+            if time.monotonic() >= deadline:  # cut off, which looks like an end
+                raise Refused(_TOO_LONG)
             if response.length:
                 raise http.client.IncompleteRead(b"", response.length)
             return
