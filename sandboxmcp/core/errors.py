@@ -85,12 +85,12 @@ class ReadOnlyStore(StoreError):
 
 
 class BrokenPack(SandboxmcpError):
-    """A policy pack does not load; nothing runs until it is mended."""
+    """A policy pack does not load; nothing runs until it is mended. Line 0: there is no such file."""
 
     exit_code = 6
 
     def __init__(self, file: Path, line: int, what: str, fix: str = "") -> None:
-        super().__init__(f"{file}:{line}: {what}", fix or "Mend the pack; nothing runs until it loads.")
+        super().__init__(f"{file}:{line}: {what}" if line else what, fix or "Mend the pack; nothing runs until it loads.")
         self.file = file
         self.line = line
         self.problem = what

@@ -127,7 +127,7 @@ def _file_of(name: str, places: Sequence[Path], asked_by: Pack | None) -> Path:
     looked = ", ".join(str(place) for place in places)
     there = ", ".join(sorted({file.stem for place in places for file in place.glob("*.toml")} - {_KNOWLEDGE}))
     fix = f"There are: {there}. Correct policy_packs."
-    raise BrokenPack(places[-1] / f"{name}.toml", 1, f"there is no policy pack {name!r} in {looked}", fix)
+    raise BrokenPack(places[-1] / f"{name}.toml", 0, f"there is no policy pack {name!r} in {looked}", fix)
 
 
 def _family(pack: Pack, loaded: dict[str, Pack]) -> list[str]:

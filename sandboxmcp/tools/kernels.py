@@ -40,11 +40,13 @@ async def kernels(services: Services, *, action: str = "list", kernel: str | Non
         raise UsageError(f"{action} wants a kernel", "ctx_kernels lists them.")
     if session is None:
         raise UsageError(f"there is no kernel {kernel[:40]!r}", "None runs. A first call with this name starts it.")
+    done = _DONE[action]
     if action == "interrupt":
+        done = done if session.named.busy(kernel) else "it runs nothing that could be interrupted"
         session.named.interrupt(kernel)
     else:
         await (session.named.restart(kernel) if action == "restart" else session.named.stop(kernel))
-    return answer([f"{kernel}: {_DONE[action]}"], budget_tokens, {"kernel": kernel, "action": action})
+    return answer([f"{kernel}: {done}"], budget_tokens, {"kernel": kernel, "action": action})
 
 
 async def _listed(session: RunSession | None, notices: list[str], budget_tokens: int) -> Answer:

@@ -80,6 +80,14 @@ async def test_kernels_are_listed_restarted_and_stopped(connect: Any) -> None:
     assert anew.endswith("| False") and none["kernels"] == []
 
 
+async def test_an_interrupt_of_an_idle_kernel_says_that_there_was_nothing_to_interrupt(connect: Any) -> None:
+    async with connect() as client:
+        await call(client, "ctx_execute", code="one = 1", kernel="c")
+        said, _, _ = await call(client, "ctx_kernels", action="interrupt", kernel="c")
+        kept, _, _ = await call(client, "ctx_execute", code="one", kernel="c")
+    assert said == "c: it runs nothing that could be interrupted" and kept.endswith("| 1")
+
+
 async def test_an_interrupt_reaches_a_kernel_that_is_busy_in_c_code(connect: Any, tmp_path: Path) -> None:
     code = "import pathlib, re; kept = 5; pathlib.Path('begun').touch(); re.match('(a+)+$', 'a' * 60 + 'b')"
     ends: list[Any] = []
