@@ -3,7 +3,8 @@
 What exists when the sandbox starts is bound read-only, and every folder above it inside the workspace is a mountpoint of its own,
 since a mountpoint cannot be renamed and its parent can (`mv .git g2; mkdir -p .git/hooks` plants a hook otherwise; tried).
 What does not exist cannot be bound: it is looked for after every script, and moved aside under a name that nothing obeys.
-Not defended: repositories and settings in subfolders, the time between planting and sweeping, and build files that people run.
+Submodules are protected likewise, since git looks into them when it is asked about the project. Not defended: other repositories
+and settings in subfolders, the time between planting and sweeping, and build files that people run.
 Sources: anthropics/sandbox-runtime's lists; gitrepository-layout(5) for `commondir`, which redirects config and hooks.
 """
 
@@ -17,6 +18,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from sandboxmcp.sandbox.submodules import paths_to_protect, submodules
 
 PROTECTED = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
@@ -48,6 +51,10 @@ class Protection:
     """Device and inode of the workspace itself; (0, 0) when it is gone."""
     links: tuple[tuple[str, str], ...]
     """(path, target): a link, or a path through one. It cannot be bound; a changed one is put back."""
+    submodules: tuple[str, ...] = ()
+    """Folders that the project's index called submodules; what of them must stay is among `names`."""
+    wanted: tuple[str, ...] = PROTECTED
+    """Those of the names that do not depend on submodules."""
 
     @property
     def mountpoints(self) -> tuple[str, ...]:
@@ -58,7 +65,7 @@ class Protection:
     @property
     def outdated(self) -> bool:
         """Whether the host has meanwhile changed a protected path, or the workspace itself: then a sandbox must bind anew."""
-        return look_at(self.workspace, self.names) != self
+        return look_at(self.workspace, self.wanted) != self
 
     def sweep(self) -> list[str]:
         """Move aside what was planted, put back links that were changed. Returns a sentence for each.
@@ -86,11 +93,19 @@ class Protection:
                     if path in links:
                         os.symlink(links[path], leaf, dir_fd=parent)
                     yield f"moved {path}, which is protected, to {PurePosixPath(path).parent / aside}"
+        for folder in set(submodules(self.workspace)) - set(self.submodules):
+            name = f"{folder}/.git"
+            with contextlib.suppress(OSError), _planted(root, name, links) as found:
+                if found is not None and found[2] == name:  # nothing is moved that only stands in its way
+                    aside = _move_aside(found[0], found[1])
+                    yield f"moved {name}, of a submodule that was not there before, to {PurePosixPath(folder) / aside}"
 
 
 def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
     """How the protected paths stand now."""
     existing, links = dict[str, None](), {}
+    folders = submodules(workspace)
+    wanted, names = names, (*names, *paths_to_protect(workspace, folders))
     for name in names:
         link = next((part for part in _prefixes(name) if os.path.islink(workspace / part)), None)
         # In a worktree or a submodule `.git` is a file that leads to the repository: what a folder would hold, it redirects.
@@ -99,7 +114,7 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
             links[link] = os.readlink(workspace / link)
         elif os.path.lexists(workspace / there):
             existing[there] = None
-    return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())))
+    return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())), folders, wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,15 +95,23 @@ def git(folder, *words):
     return subprocess.run(["git", *AUTHOR, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.invalid")
+SUBMODULE = (
+    "git init -q lib && cd lib && git " + " ".join(AUTHOR) + " commit -q --allow-empty -m x && cd .. && "
+    "printf '[core]\\nfsmonitor = touch PWNED\\n' >> lib/.git/config && "
+    "git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),lib"
+)
 HOOK = "printf '#!/bin/sh\\ntouch PWNED\\n' > {0}/pre-commit && chmod +x {0}/pre-commit"
 PLANTS = {
     "hooks": "mkdir -p .git/hooks && " + HOOK.format(".git/hooks"),
     "renamed .git": "mv .git g2; cp -r g2 .git; mkdir -p .git/hooks; " + HOOK.format(".git/hooks"),
     "commondir": "cp -r .git evil && mkdir evil/hooks && " + HOOK.format("evil/hooks") + " && echo ../evil > .git/commondir",
     "config": "printf '[core]\\nfsmonitor = touch PWNED\\n' >> .git/config",
+    "a submodule": SUBMODULE,
+    "a submodule in a packed index": f"{SUBMODULE} && git update-index --index-version 4",
+    "a submodule in a split index": f"{SUBMODULE} && git update-index --split-index && echo > file && git add file",
     "config by rename": "printf '[core]\\nfsmonitor = touch PWNED\\n' > .git/c && mv .git/c .git/config",
 }
-AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.invalid")
 
 
 @pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS.keys())
@@ -113,13 +121,24 @@ def test_no_planted_hook_runs_on_the_host(repository, tmp_path, plant):
     subprocess.run(["bash", "-c", plant], cwd=outside, check=False, capture_output=True)
     subprocess.run(["git", "status"], cwd=outside, check=False, capture_output=True)
     subprocess.run(["git", *AUTHOR, "commit", "-q", "--allow-empty", "-m", "x"], cwd=outside, check=False)
-    assert (outside / "PWNED").exists() or (outside / "evil/PWNED").exists()  # the plant works where nothing stops it
+    assert list(outside.rglob("PWNED"))  # the plant works where nothing stops it
 
     repository.run(plant, "shell")
     git(repository.workspace, "status")
     git(repository.workspace, "commit", "-q", "--allow-empty", "-m", "second")
     assert git(repository.workspace, "log", "--format=%s").split() == ["second", "first"]
     assert not list(repository.workspace.rglob("PWNED"))
+
+
+def test_a_submodule_of_the_hosts_stays_one_whose_settings_cannot_be_written(repository, tmp_path):
+    git(tmp_path, "init", "-q", "library")
+    git(tmp_path / "library", "commit", "-q", "--allow-empty", "-m", "x")
+    git(repository.workspace, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    writes = "for name in .git/modules/lib/config .git/modules/lib/hooks/pre-commit lib/.git; do echo x >> $name; done; mv lib l2"
+    commit = f"cd lib && echo text > file && git add file && git {' '.join(AUTHOR)} commit -qm inside"
+    ran = repository.run(f"{writes}; {commit}", "shell")
+    assert (ran.outcome.status, ran.outcome.reason, ran.stderr.count(b"Read-only")) == ("ok", "", 3)
+    assert git(repository.workspace / "lib", "log", "--format=%s").split() == ["inside", "x"]
 
 
 def test_git_itself_works_inside(repository):
