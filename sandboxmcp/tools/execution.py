@@ -128,7 +128,7 @@ async def execute_file(
         known = services.runner.binding_languages()
         if language in services.runner.languages() and language not in known:
             raise UsageError(f"a file cannot be bound in {language}", f"Languages that can: {', '.join(known)}.")
-        files = bound_files(services, path, paths)
+        files, left_out = bound_files(services, path, paths)
         scripts = tuple(_script(services, name, code, language, timeout_s, file=file) for name, file in files)
         labels = tuple(clean_label(name, "file") for name, _ in files)
         single = len(files) == 1
@@ -139,6 +139,7 @@ async def execute_file(
             "execute" if single else "batch",
             batch=uuid.uuid4().hex[:12],
             concurrency=_concurrency(services, None),
+            notes=left_out,
         )
 
     made = await anyio.to_thread.run_sync(job)

@@ -21,13 +21,15 @@ from sandboxmcp.tools.walking import is_glob, matches
 
 MOST_FILES = 500
 """Of one call: each is an item of its own."""
+_MOST_TOLD = 5
+"""Files that are left out, by name."""
 
 
-def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> list[tuple[str, BoundFile]]:
-    """The files with the names to show them by. Blocking.
+def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> tuple[list[tuple[str, BoundFile]], tuple[str, ...]]:
+    """The files with the names to show them by, and a note of each that a glob matches and that may not be read. Blocking.
 
     Raises:
-        UsageError: both or neither is given, nothing matches, there are too many, or one may not be read.
+        UsageError: both or neither is given, nothing matches, there are too many, or one that is named may not be read.
     """
     given = [*([path] if path is not None else []), *paths]
     if not given or (path is not None and paths):
@@ -42,7 +44,24 @@ def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> l
     if len(found) > MOST_FILES:
         fix = "Narrow the glob, or read them with one script in ctx_execute."
         raise UsageError(f"more than {MOST_FILES} files match {', '.join(given)[:200]}", fix)
-    return [(_shown(file, project), _bound(services, file)) for file in found]
+    named = {meant(one, project) for one in given}
+    files: list[tuple[str, BoundFile]] = []
+    refused: list[UsageError] = []
+    for file in found:
+        try:
+            files.append((_shown(file, project), _bound(services, file)))
+        except UsageError as error:
+            if file in named:
+                raise
+            refused.append(error)
+    if not files:
+        raise refused[0]
+    return files, _told(refused)
+
+
+def _told(refused: Sequence[UsageError]) -> tuple[str, ...]:
+    more = (f"left out: {len(refused) - _MOST_TOLD} more",) if len(refused) > _MOST_TOLD else ()
+    return (*(f"left out: {error.what}" for error in refused[:_MOST_TOLD]), *more)
 
 
 def _files(path: str, project: Path, roots: Sequence[Path]) -> Iterator[Path]:

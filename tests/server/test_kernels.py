@@ -248,6 +248,19 @@ async def test_a_glob_runs_the_script_once_for_each_file(connect: Any, tmp_path:
     assert [(item["label"], item["status"]) for item in facts["items"]] == [("0.csv", "ok"), ("1.csv", "ok"), ("2.csv", "ok")]
 
 
+async def test_what_a_glob_matches_and_may_not_be_read_is_left_out_and_told(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    for name in (".env", "a.txt", "b.txt"):
+        (tmp_path / "project" / name).write_text("x")
+    (tmp_path / "project" / "gone").symlink_to("nowhere")
+    async with connect() as client:
+        text, facts, _ = await call(client, "ctx_execute_file", path="*", code="print(FILE_PATH)")
+        named, _, result = await call(client, "ctx_execute_file", paths=["*", ".env"], code="print(FILE_PATH)")
+    assert [(item["label"], item["status"]) for item in facts["items"]] == [("a.txt", "ok"), ("b.txt", "ok")]
+    assert text.count("left out: ") == 2 and ".env looks like a file of secrets" in text and "gone cannot be read" in text
+    assert result.is_error and ".env looks like a file of secrets" in named
+
+
 async def test_a_glob_of_ten_thousand_files_is_refused_before_anything_runs(connect: Any, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     for number in range(10_000):
