@@ -16,7 +16,8 @@ import sys
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.store.pagetext import decoded, page_text, recognised
 
-MOST_S = 120.0
+MOST_S = 30.0
+_MOST_S_OF_PDF = 120.0
 _MOST_MEMORY = 2 << 30
 _QUICK = ("text/plain", "text/markdown", "text/csv")
 """Kept as they are: nothing is read that could take long."""
@@ -42,7 +43,7 @@ def read_page(content: bytes, mime: str, charset: str, url: str) -> tuple[str, s
             stderr=subprocess.DEVNULL,
             env=environment,
             cwd="/",
-            timeout=MOST_S,
+            timeout=_MOST_S_OF_PDF if mime == "application/pdf" else MOST_S,
             check=False,
         )
         said, _, text = done.stdout.partition(b"\n")
@@ -59,7 +60,7 @@ def read_page(content: bytes, mime: str, charset: str, url: str) -> tuple[str, s
 def main() -> None:
     """One page from standard input to standard output, each after a line of JSON."""
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (2 * int(MOST_S), 2 * int(MOST_S)))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(_MOST_S_OF_PDF), int(_MOST_S_OF_PDF)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     order = json.loads(sys.stdin.buffer.readline())
     try:
