@@ -276,13 +276,17 @@ def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
     done: list[Change] = []
     skipped: list[Change] = []
     with contextlib.ExitStack() as held:
-        root, upper = (os.open(folder, _FOLDER) for folder in (workspace, layer / "upper"))
-        held.callback(os.close, root)
-        held.callback(os.close, upper)
+        root, upper = (_held_open(folder, held) for folder in (workspace, layer / "upper"))
         held.enter_context(_changing(layer))
         for change in changes(layer, workspace):
             (skipped if _protected(change) or not _carried(root, upper, change) else done).append(change)
     return done, skipped
+
+
+def _held_open(folder: Path, held: contextlib.ExitStack) -> int:
+    fd = os.open(folder, _FOLDER)
+    held.callback(os.close, fd)
+    return fd
 
 
 def _protected(change: Change) -> bool:

@@ -255,6 +255,13 @@ def test_scripts_that_swap_folders_for_links_while_changes_are_applied_gain_noth
             assert (workspace / name).is_symlink() or not kept.is_file() or kept.read_text() in ("", "mine\n")
 
 
+def test_a_layer_that_is_gone_leaves_nothing_open(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(FileNotFoundError):
+        apply(tmp_path / "nothing", tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_folders_without_end_are_an_error_and_not_a_crash(tmp_path):
     workspace, layer = layered(tmp_path)
     deep = layer / "upper"
