@@ -12,17 +12,17 @@ from pathlib import Path
 MOST_BYTES = 1 << 20
 
 
-def read_regular(file: Path) -> bytes:
+def read_regular(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """What is in it; links are followed, and nothing is waited for.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger than 1 MiB; `strerror` says which.
+        OSError: it cannot be read, is no regular file, or is larger than `most_bytes`; `strerror` says which.
     """
     fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as opened:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        content = opened.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise OSError(errno.EFBIG, "it is larger than 1 MiB")
+        content = opened.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes >> 20} MiB")
     return content

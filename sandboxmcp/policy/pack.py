@@ -29,6 +29,8 @@ _SETTINGS = get_args(Setting)
 _KINDS = ("command", "import", "call", "capability")
 _TEXTS = ("path", "url")
 """Subjects that are patterns rather than names."""
+_MOST_BYTES = 8 << 20
+"""Some sixty thousand rules."""
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 
 
@@ -67,7 +69,7 @@ def load_pack(file: Path) -> Pack:
         BrokenPack: it cannot be read, is not TOML, has an unknown or missing key, or a value that is wrong.
     """
     try:
-        text = read_regular(file).decode()
+        text = read_regular(file, _MOST_BYTES).decode()
         table = tomllib.loads(text)
     except OSError as error:
         raise BrokenPack(file, 1, f"the pack cannot be read: {error.strerror}") from None

@@ -74,19 +74,28 @@ def _spec(name: str, patterns: Sequence[str]) -> GitIgnoreSpec:
         UsageError: one of them says nothing.
     """
     for pattern in patterns:
-        if not pattern.strip() or "\0" in pattern or len(pattern) > _LONGEST_PATTERN or not _readable([pattern]):
+        if (
+            not pattern.strip()
+            or "\0" in pattern
+            or len(pattern) > _LONGEST_PATTERN
+            or _is_endless(pattern)
+            or not _readable([pattern])
+        ):
             raise UsageError(
                 f"{name} holds {pattern[:80]!r}, which is no pattern", "Give patterns as in a .gitignore, such as *.md."
             )
     return GitIgnoreSpec.from_lines(patterns)
 
 
+def _is_endless(pattern: str) -> bool:
+    """Would a long name be tried against it for years?"""
+    return any(part.count("*") > _MOST_STARS for part in pattern.split("/"))
+
+
 def _readable(lines: Iterable[str]) -> list[str]:
-    """Those of the lines that pathspec can read, and soon; git too passes over one that it cannot read."""
+    """Those of the lines that pathspec can read; git too passes over one that it cannot read."""
     kept = []
     for line in lines:
-        if any(part.count("*") > _MOST_STARS for part in line.split("/")):
-            continue
         try:
             GitIgnoreSpec.from_lines([line])
         except _UNREADABLE:
@@ -175,6 +184,7 @@ def _read(file: Path) -> list[GitIgnoreSpec]:
         lines = read_regular(file).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
+    lines = [line for line in lines if not _is_endless(line)]
     try:
         return [GitIgnoreSpec.from_lines(lines)]
     except _UNREADABLE:

@@ -61,7 +61,7 @@ def test_nothing_of_a_box_is_left_whether_it_was_used_or_not(box):
         waiting.end()
         waiting.end()
         assert (waiting.process.alive(), doors(box)) == (False, [])
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_boxes_wait_once_they_were_asked_for_and_end_with_the_session(box):
@@ -139,8 +139,10 @@ def command_line(pid: int) -> str:
 def test_a_killed_server_leaves_no_box_and_its_folder_goes_with_the_next_start(sandbox):
     server = subprocess.Popen([sys.executable, "-c", KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     folder = Path(server.stdout.readline().strip())
+    while len(curls := [pid for pid in started_by(server.pid) if command_line(pid).startswith("/usr/bin/curl")]) < 2:
+        os.sched_yield()  # bubblewrap's own start is no box yet, and knows of no parent that dies
     boxes = started_by(server.pid)
-    assert (folder.is_dir(), len(boxes) >= 4) == (True, True)
+    assert (folder.is_dir(), set(curls) <= set(boxes)) == (True, True)
     server.kill()
     server.communicate()
     deadline = time.monotonic() + 20
