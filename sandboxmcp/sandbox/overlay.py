@@ -219,12 +219,12 @@ def _reader(folder: int, name: str) -> BinaryIO:
     """A regular file of an open folder.
 
     Raises:
-        OSError: it cannot be opened. ValueError: it is none.
+        OSError: it cannot be opened. ValueError: it is none, or nobody may read it.
     """
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):  # a link, a socket, a deletion
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EACCES):  # a link, a socket, a deletion
             raise ValueError(f"{name} is no regular file") from None
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -305,7 +305,7 @@ def _protected(change: Change) -> bool:
 
 
 def _carried(root: int, upper: int, change: Change) -> bool:
-    """Make one change below the open folder. False: it is not what it was, is neither file, folder nor link, or lies nowhere."""
+    """Make one change below the open folder. False: it is not what it was, is neither a file that can be read, folder nor link."""
     try:
         with _way_to(root, change.path) as (parent, leaf):
             if change.kind in ("deleted", "folder"):

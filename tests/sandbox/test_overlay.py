@@ -213,9 +213,18 @@ def test_a_change_is_shown_as_lines(tmp_path):
     assert found == {"a.txt": ["--- a/a.txt", "+++ b/a.txt", "@@ -1 +1 @@", "-a", "+A"], "raw": []}
 
 
+def hidden(file):
+    """Root reads it all the same: then it is in nobody's way."""
+    file.write_text("")
+    file.chmod(0)
+    if os.geteuid() == 0:
+        file.unlink()
+
+
 SWAPS = {
     "a folder for a link": lambda upper, away: ((upper / "d").rename(upper / "x"), (upper / "d").symlink_to(away)),
     "a file for a link": lambda upper, away: ((upper / "d/f").unlink(), (upper / "d/f").symlink_to(away / "f")),
+    "a file for one that nobody may read": lambda upper, away: hidden(upper / "d/f"),
     "a file for a pipe": lambda upper, away: ((upper / "d/f").unlink(), os.mkfifo(upper / "d/f")),
 }
 
