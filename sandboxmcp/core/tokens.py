@@ -14,7 +14,7 @@ import re
 _MARGIN = 1.05
 _PIECE = re.compile(
     r"(?P<before>[\t -/:-@[-`{-~])?(?P<word>[^\W\d_]+)|(?P<digits>\d{1,3})|(?P<marks> ?(?:[^\w\s]|_)+)(?P<ends>\n*)"
-    r"|(?P<newlines>\s*\n)|(?P<blank>[^\S\n]+(?=[^\S\n])|[^\S\n]+)"
+    r"|(?P<newlines>\s*\n)|(?P<blank>[^\S\n]+(?=[^\S\n]\S)|[^\S\n]+)"
 )
 _WHOLE = re.compile(re.sub(r"\?P<\w+>", "?:", _PIECE.pattern))
 """The same pieces as whole texts: what a piece costs depends on nothing else."""

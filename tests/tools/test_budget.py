@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import UsageError
@@ -32,6 +32,7 @@ def test_shares_stay_within_need_and_total_and_waste_nothing(needs: list[int], t
 
 
 @given(lines)
+@example([" \r"])
 def test_lines_together_never_cost_more_than_their_sum(texts: list[str]) -> None:
     assert estimate_tokens("\n".join(texts)) <= total_cost(texts)
 
