@@ -23,7 +23,9 @@ def add_to(group: typer.Typer) -> None:
     def doctor(
         settings: Settings,
         as_json: bool,
-        repair: Annotated[bool, typer.Option("--repair", help="Build the store's index anew from its captures.")] = False,
+        repair: Annotated[
+            bool, typer.Option("--repair", help="Build the store anew from its captures: its index, and a damaged database.")
+        ] = False,
     ) -> int:
         """Check sandbox, store, policy and runtimes, with fixes."""
         if repair:

@@ -306,5 +306,5 @@ def _fix(message: str) -> str:
     if "locked" in message or "busy" in message:
         return "Another process is writing to it; try again."
     if "not a database" in message or "malformed" in message or "corrupt" in message:
-        return "Move the file (with its -wal and -shm) aside; a new one is made at the next start."
+        return "End every server, then run: sandboxmcp doctor --repair."
     return _ELSEWHERE

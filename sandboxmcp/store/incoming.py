@@ -102,6 +102,16 @@ class Incoming:
                 return folder
 
 
+def at_work(parent: Path) -> int:
+    """How many processes have a folder of their own there, this one too."""
+    folders = [folder for folder in parent.iterdir() if folder.is_dir()] if parent.is_dir() else []
+    locks = [_locked(folder) for folder in folders]
+    for descriptor in locks:
+        if descriptor is not None:
+            os.close(descriptor)
+    return locks.count(None)
+
+
 def _locked(folder: Path) -> int | None:
     """A descriptor that holds the folder's lock; None when another process holds it, or when the folder is gone."""
     if sys.platform == "win32":

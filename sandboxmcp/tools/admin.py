@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
@@ -15,6 +16,9 @@ from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.receipt import counted
+
+if TYPE_CHECKING:
+    from sandboxmcp.store.salvage import Salvaged
 
 
 def stats(services: Services) -> Answer:
@@ -48,17 +52,26 @@ async def doctor(services: Services) -> Answer:
 
 
 def repair(services: Services) -> Answer:
-    """The store's index built anew from its captures; says what was lost. Blocking.
+    """The store's index, and a damaged database before it, built anew from the captures; says what was lost. Blocking.
 
     Raises:
-        StoreError: the database itself is damaged.
+        StoreError: it cannot be written, or another process has a damaged one open.
     """
+    from sandboxmcp.store.salvage import salvage
+
+    damaged = salvage(services.settings.data_dir)
     done = services.store.repair()
-    lines = [f"indexed {counted(done.sources, 'source')} anew from the captures"]
+    lines = [] if damaged is None else [_salvaged(damaged)]
+    lines += [f"indexed {counted(done.sources, 'source')} anew from the captures"]
     lines += [f"SQLite said of the file: {one_line(text, 300)}" for text in done.damage]
     lines += [f"lost, its capture is gone: {handle}" for handle in done.lost]
     facts = {"sources": done.sources, "lost": list(done.lost), "damage": list(done.damage)}
     return answer(lines, services.settings["budget_tokens"], facts, is_error=bool(done.lost))
+
+
+def _salvaged(one: Salvaged) -> str:
+    nameless = f", and {counted(one.nameless, 'capture')} without its row: search with scope=all" if one.nameless else ""
+    return f"the database was damaged: {counted(one.sources, 'source')} could be read{nameless}; the old file is {one.aside}"
 
 
 def _told(check: Check) -> Sequence[str]:

@@ -68,3 +68,15 @@ def test_a_wrecked_index_is_mended_by_doctor(say: Any, tmp_path: Path) -> None:
     said = say("doctor", "--repair")
     assert (said.code, "indexed 1 source anew from the captures" in said.out) == (0, True)
     assert "| the zebra runs" in say("search", "zebar").out
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_damaged_database_is_mended_by_doctor(say: Any, tmp_path: Path) -> None:
+    say("index", "-", "--source", "animals", stdin=b"the zebra runs\n")
+    database = tmp_path / "data" / "sandboxmcp.db"
+    with database.open("r+b") as file:
+        file.write(b"no database" * 1_000)
+    assert "sandboxmcp doctor --repair" in say("search", "zebra").err
+    said = say("doctor", "--repair")
+    assert (said.code, "the database was damaged: 0 sources could be read, and 1 capture without its row" in said.out) == (0, True)
+    assert "| the zebra runs" in say("search", "zebra", "--scope", "all").out

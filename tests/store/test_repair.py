@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sandboxmcp.core.database import Database
+from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.store import store as module
 from sandboxmcp.store.captures import Captures
+from sandboxmcp.store.salvage import Salvaged, salvage
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.store import Repaired, Store
 
@@ -100,3 +104,35 @@ def test_the_database_is_the_one_that_migrations_make(tmp_path: Path) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     made.close()
     assert {"sources", "chunks", "passages", "words", "usage", "pages", "previews"} <= tables
+
+
+def damage(file: Path, first: int, last: int) -> None:
+    """Overwrite pages of a database (counted from 0)."""
+    with file.open("r+b") as database:
+        database.seek(first * 4096)
+        database.write(b"\x55" * 4096 * (last - first))
+
+
+@pytest.mark.parametrize(("first", "last"), [(3, 9), (1, 30), (0, 1)])
+def test_a_damaged_database_is_built_anew_and_nothing_captured_is_lost(tmp_path: Path, first: int, last: int) -> None:
+    with Store(tmp_path) as store:
+        for number in range(60):
+            store.add(NewSource(f"n{number}", "text", f"p{number % 2}", "s"), f"zebra number {number} of many\n")
+    damage(tmp_path / module.DATABASE, first, last)
+    found = salvage(tmp_path)
+    assert found is not None and (found.aside.exists(), found.sources + found.nameless) == (True, 60)
+    assert salvage(tmp_path) is None
+    with Store(tmp_path) as store:
+        assert store.repair() == Repaired(60, (), ())
+        assert len({hit.handle for hit in store.search("zebra", Scope(None))}) == 60
+        assert {one.project for one in store.sources(P)} <= {"p"} and len(store.sources(Scope(""))) == found.nameless
+
+
+def test_a_damaged_database_is_left_alone_while_a_server_has_it_open(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(NewSource("n", "text", "p", "s"), "zebra\n")
+        store._database.close()
+        damage(tmp_path / module.DATABASE, 0, 1)
+        with pytest.raises(StoreError, match="another process has it open"):
+            salvage(tmp_path)
+    assert salvage(tmp_path) == Salvaged(tmp_path / "sandboxmcp.db.damaged-1", 0, 1)
