@@ -23,6 +23,7 @@ from sandboxmcp.kernels.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.specs import FORKED, SandboxKernelSpecManager
 
 _IDLE_TIMEOUT_S = 5.0
+_WELCOME_S = 2.0
 _NUDGE_S = 0.3
 _LAST_WORDS = 4096
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
@@ -121,9 +122,13 @@ class LiveKernel:
             await self.execute("pass", Reply(), silent=True)
 
     async def _welcomed(self) -> None:
-        """ipykernel says so itself."""
-        while (await self._client.get_iopub_msg())["header"]["msg_type"] != "iopub_welcome":
-            pass
+        """ipykernel says so itself. Seldom, and when busy, a subscription does not wake it: then it is nudged, as others are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WELCOME_S):
+                while (await self._client.get_iopub_msg())["header"]["msg_type"] != "iopub_welcome":
+                    pass
+                return
+        await self._nudged()
 
     async def _nudged(self) -> None:
         """Others are asked for something until an answer comes over the subscription too."""

@@ -109,7 +109,7 @@ def test_foreign_keys_are_enforced(tmp_path):
 )
 def test_a_file_that_is_no_database_is_a_store_error_with_the_fix(tmp_path, content):
     (tmp_path / "x.db").write_bytes(content)
-    with pytest.raises(StoreError, match=r"x\.db failed: .*Move the file"):
+    with pytest.raises(StoreError, match=r"x\.db failed: .*doctor --repair"):
         Database(tmp_path / "x.db", [_table])
 
 
