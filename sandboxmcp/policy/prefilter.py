@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sandboxmcp.policy.rules import Rule
 
 _SHELL = re.compile(r"[A-Za-z0-9 \t\n_./=:,@%+\-|&;<>'\"]*")
+_CLOSED = re.compile(r"(?:[^'\"]++|'[^']*+'|\"[^\"]*+\")*+")
+"""Every quote has its end: code that the grammar does not understand is not plain."""
 _PYTHON = re.compile(r"[\t\n -~]*")
 _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 _DOT = re.compile(r"(?<![\w./-])\.(?![\w./-])")
@@ -58,7 +60,7 @@ def surely_allowed(code: str, language: str, words: Mapping[str, Any]) -> bool:
     if words["closed"] or len(code) > _MOST or any(fragment in code for fragment in words["fragments"]):
         return False
     if language == "shell":
-        if not _SHELL.fullmatch(code) or "<<" in code:
+        if not _SHELL.fullmatch(code) or not _CLOSED.fullmatch(code) or "<<" in code:
             return False
         bare = code.replace('"', "").replace("'", "")
         spoken = set(_WORD.findall(bare))

@@ -44,8 +44,19 @@ def test_the_engine_agrees_on_any_row_of_pieces(code: str, language: str, name: 
 
 def test_plain_code_is_sure_and_what_could_hide_a_word_is_not() -> None:
     sure = ["ls -la src", "make test | tail -5", "npm run build > build.log 2>&1", 'go test "./..."']
-    unsure = ["cu''rl u", "$C u", "c\\url u", "a/curl u", "git config core.pager x", "echo x > .git/hooks/y", "rm x", "PATH=x sh y"]
-    assert [surely_allowed(code, "shell", WORDS["default"]) for code in (*sure, *unsure)] == [True] * 4 + [False] * 8
+    unsure = [
+        "cu''rl u",
+        "$C u",
+        "c\\url u",
+        "a/curl u",
+        "git config core.pager x",
+        "echo x > .git/hooks/y",
+        "rm x",
+        "PATH=x sh y",
+        "'\nls",
+        "'\" ' \"",
+    ]
+    assert [surely_allowed(code, "shell", WORDS["default"]) for code in (*sure, *unsure)] == [True] * 4 + [False] * 10
 
 
 def test_other_languages_are_never_sure() -> None:
