@@ -180,6 +180,15 @@ class Capture:
             position = block.index(b"\n", position + 1)
         return number * self._block + position + 1
 
+    def head_and_tail(self, head: int, tail: int) -> list[tuple[int, int]]:
+        """Byte ranges: all of it, or so much of both ends, cut at line ends unless a line would cost half of them."""
+        if self.size <= head + tail:
+            return [(0, self.size)]
+        begin = self.size - tail
+        stop = self.offset_of(self.line_at(head))
+        start = self.offset_of(self.line_at(begin - 1) + 1)
+        return [(0, stop if stop * 2 > head else head), (start if start < begin + tail // 2 else begin, self.size)]
+
     def raw_lines(self, first: int = 1, last: int | None = None, keep: int | None = None) -> Iterator[tuple[int, bytes, int]]:
         """(number, bytes without "\\n", bytes cut off) of the lines from `first` to `last`, at most `keep` bytes of each."""
         number, line, cut = first, bytearray(), 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,12 +26,13 @@ from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.counters import Counters, Usage
 from sandboxmcp.store.disk import flush
 from sandboxmcp.store.incoming import Incoming, Left
-from sandboxmcp.store.indexer import Indexer, emptied
+from sandboxmcp.store.indexer import Indexer
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
 from sandboxmcp.store.markup import SPELLING
 from sandboxmcp.store.pages import Pages, Previews
 from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
+from sandboxmcp.store.rebuilding import Repaired, index_anew
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.semantic import Meaning
@@ -49,15 +50,6 @@ INDEX_BYTES = 32 << 20
 _FORGOTTEN_TOGETHER = 50
 _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """What a repair found: sources indexed anew, handles of those whose capture is lost, what SQLite said of its file."""
-
-    sources: int
-    lost: tuple[str, ...]
-    damage: tuple[str, ...]
 
 
 class Store:
@@ -373,16 +365,19 @@ class Store:
         sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
         kind = new.kind or recognise_kind(sample)
         form = recognise_form(sample, kind)
-        parts = self._indexed_parts(capture)
-        source, handle = catalogue.insert(connection, new, label, kind, draft, sum(stop - start for start, stop in parts))
+        indexed = sum(stop - start for start, stop in self._parts(capture))
+        source, handle = catalogue.insert(connection, new, label, kind, draft, indexed)
         if new.origin in ("file", "page"):
             catalogue.replace_older(connection, new, label, source)
-        self._index(connection, source, capture, parts, form)
+        self._index(connection, source, capture, form)
         return handle
 
-    def _index(self, connection: Connection, source: int, capture: Capture, parts: list[tuple[int, int]], form: Form) -> None:
+    def _parts(self, capture: Capture) -> list[tuple[int, int]]:
+        return capture.head_and_tail(self._index_head, self._index_tail)
+
+    def _index(self, connection: Connection, source: int, capture: Capture, form: Form) -> None:
         with Indexer(connection, source, self._pieces, self._kept) as indexer:
-            for start, stop in parts:
+            for start, stop in self._parts(capture):
                 indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
             catalogue.record(connection, source, indexer.finish())
 
@@ -395,31 +390,10 @@ class Store:
             StoreError: the database itself is damaged beyond its index.
         """
         with self._database.writing() as connection:
-            damage = [row for (row,) in connection.execute("PRAGMA quick_check(5)") if row != "ok"]
-            emptied(connection)
-            lost: list[str] = []
-            live = list(connection.execute("SELECT id, handle, digest, kind FROM sources WHERE replaced_by IS NULL ORDER BY id"))
-            for source, handle, digest, kind in live:
-                try:
-                    with self._captures.open(digest) as capture:
-                        form = recognise_form(shown(b"".join(capture.read(0, SAMPLE_BYTES))), kind)
-                        self._index(connection, source, capture, self._indexed_parts(capture), form)
-                except StoreError:
-                    lost.append(handle)
-            catalogue.disown(connection, lost)
+            done = index_anew(connection, self._captures, partial(self._index, connection))
         self._delete_captures(self._captures.digests())
         self.sweep()
-        return Repaired(len(live) - len(lost), tuple(lost), tuple(damage))
-
-    def _indexed_parts(self, capture: Capture) -> list[tuple[int, int]]:
-        """Byte ranges to index: all of it, or head and tail, cut at line ends unless a line would cost half of them."""
-        head, tail = self._index_head, self._index_tail
-        if capture.size <= head + tail:
-            return [(0, capture.size)]
-        begin = capture.size - tail
-        stop = capture.offset_of(capture.line_at(head))
-        start = capture.offset_of(capture.line_at(begin - 1) + 1)
-        return [(0, stop if stop * 2 > head else head), (start if start < begin + tail // 2 else begin, capture.size)]
+        return done
 
     @contextlib.contextmanager
     def _open(self, handle: str) -> Iterator[Capture]:

@@ -61,6 +61,17 @@ def test_a_forked_child_is_no_second_kernel(named):
     assert named.run("forked", "child > 0")[1] == "True\n"
 
 
+def test_a_kernel_that_does_not_welcome_us_is_nudged_until_it_publishes_something(named):
+    async def again(session):
+        kernel = await session._pool._start()
+        await kernel._welcomed()  # ipykernel says it once a subscription: it was said when the kernel started
+        answered = await kernel.answers(20.0)
+        await kernel.forget()
+        return answered
+
+    assert named.session(again)
+
+
 ENDLESS = {
     "loop": "while True: pass",
     "sleep": "import time; time.sleep(60)",

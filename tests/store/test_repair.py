@@ -11,9 +11,10 @@ from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.store import store as module
 from sandboxmcp.store.captures import Captures
+from sandboxmcp.store.rebuilding import Repaired
 from sandboxmcp.store.salvage import Salvaged, salvage
 from sandboxmcp.store.schema import MIGRATIONS
-from sandboxmcp.store.store import Repaired, Store
+from sandboxmcp.store.store import Store
 
 P = Scope("p")
 
