@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.policy.programs import Program
+from sandboxmcp.policy.tables import Checks
 from sandboxmcp.policy.tomllines import Path as Place
 from sandboxmcp.sandbox.broker.addresses import checked_domain
 from sandboxmcp.sandbox.broker.options import OptionTable
@@ -20,22 +20,6 @@ from sandboxmcp.sandbox.broker.shapes import FILE, FLAG, FOLDER, Shape
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}|\*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _FETCHERS = ("curl", "wget")
-
-
-class Checks(Protocol):
-    """What the loader of packs checks tables with."""
-
-    def fail(self, place: Place, what: str, fix: str = "") -> BrokenPack: ...
-    def keys(self, table: Mapping[str, Any], place: Place, *, required: set[str], optional: set[str]) -> None: ...
-    def tables(self, table: Mapping[str, Any], key: str, place: Place = ()) -> Any: ...
-    def table(self, value: Any, place: Place) -> Mapping[str, Any]: ...
-    def text(self, table: Mapping[str, Any], key: str, place: Place, default: str | None = None) -> str: ...
-    def names(self, table: Mapping[str, Any], key: str, place: Place) -> tuple[str, ...]: ...
-    def number(self, table: Mapping[str, Any], key: str, place: Place) -> int: ...
-    def switch(self, table: Mapping[str, Any], key: str, place: Place) -> bool: ...
-    def among(self, values: Any, choices: Any, place: Place) -> None: ...
-
-
 _OPTIONAL = {
     "because", "fetches", "methods", "run", "shape", "otherwise", "hosts", "environment", "fixed", "session", "example",
 }  # fmt: skip

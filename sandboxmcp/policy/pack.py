@@ -1,10 +1,10 @@
-"""Packs: policy rules and knowledge of programs as TOML. A pack that is wrong anywhere does not load, and says where."""
+"""Packs: policy rules, and what goes with them, as TOML. A pack that is wrong anywhere does not load, and says where."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -14,15 +14,15 @@ from sandboxmcp.core.model import Action, Setting
 from sandboxmcp.core.regular import read_regular
 from sandboxmcp.core.settings import demand, flatten
 from sandboxmcp.policy.brokered import read_broker
-from sandboxmcp.policy.facts import Access
 from sandboxmcp.policy.patterns import pattern_problem
-from sandboxmcp.policy.programs import Function, Operands, Program, Runs, Then, TouchRule
+from sandboxmcp.policy.program_tables import read_function, read_program, read_variable
+from sandboxmcp.policy.programs import Function, Program
 from sandboxmcp.policy.rules import CONDITIONS, Example, Key, Rule
 from sandboxmcp.policy.secrets import LONGEST_REPEAT, Shape, shape_problem
+from sandboxmcp.policy.tables import Checks
 from sandboxmcp.policy.tomllines import Path as Place
 from sandboxmcp.policy.tomllines import line_of, lines_of
 from sandboxmcp.sandbox.broker.programs import Brokered
-from sandboxmcp.sandbox.broker.treatments import treatment_problem
 
 _ACTIONS = get_args(Action)
 _SETTINGS = get_args(Setting)
@@ -88,15 +88,8 @@ def _line_in(message: str, text: str) -> int:
     return int(found[1]) if found else text.count("\n") + 1
 
 
-class _Loader:
-    """Checks the tables of one pack. Every check knows the place of what it looks at."""
-
-    def __init__(self, file: Path, lines: Mapping[Place, int]) -> None:
-        self.file = file
-        self.lines = lines
-
-    def fail(self, place: Place, what: str, fix: str = "") -> BrokenPack:
-        return BrokenPack(self.file, line_of(place, self.lines), what, fix)
+class _Loader(Checks):
+    """Reads the tables of one pack."""
 
     def pack(self, table: Mapping[str, Any]) -> Pack:
         self.keys(
@@ -118,10 +111,10 @@ class _Loader:
             version=self.text(about, "version", ("pack",), ""),
             extends=self.names(about, "extends", ("pack",)),
             rules=rules,
-            programs=tuple(self.program(program, place) for program, place in self.tables(table, "program")),
-            functions=tuple(self.function(function, place) for function, place in self.tables(table, "function")),
+            programs=tuple(read_program(self, program, place) for program, place in self.tables(table, "program")),
+            functions=tuple(read_function(self, function, place) for function, place in self.tables(table, "function")),
             variables={
-                name: language for one, at in self.tables(table, "variable") for name, language in self.variable(one, at).items()
+                name: spoken for one, at in self.tables(table, "variable") for name, spoken in read_variable(self, one, at).items()
             },
             brokers=tuple(read_broker(self, broker, place, name) for broker, place in self.tables(table, "broker")),
             capabilities=tuple(self.capability(one, place) for one, place in self.tables(table, "capability")),
@@ -230,181 +223,3 @@ class _Loader:
         said = self.text(table, "verdict", place)
         self.among([said], _ACTIONS, (*place, "verdict"))
         return said  # type: ignore[return-value]  # `among` has just proved it
-
-    def program(self, table: Mapping[str, Any], place: Place) -> Program:
-        sets = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script")
-        switches = ("each", "writes", "silent", "prints", "passes", "switches", "mixes")
-        self.keys(
-            table,
-            place,
-            required={"names"},
-            optional={
-                "flags",
-                "values",
-                "then",
-                "skip",
-                "starts",
-                "language",
-                "stdin",
-                "adds_unless",
-                "taken",
-                "refused",
-                "touch",
-                "carries",
-                "code_after",
-                *sets,
-                *switches,
-            },
-        )
-        canonical, valued = self.spellings(table, place)
-        then = table.get("then")
-        self.among([then] if then is not None else [], get_args(Then), (*place, "then"))
-        known = {key: self.known(table, key, canonical, place) for key in sets}
-        return Program(
-            names=self.names(table, "names", place),
-            canonical=canonical,
-            valued=valued,
-            then=then,
-            skip=self.number(table, "skip", place),
-            starts=frozenset(self.names(table, "starts", place)),
-            language=table.get("language"),
-            stdin=self.known(table, "stdin", canonical, place) if "stdin" in table else None,
-            adds_unless=self.known(table, "adds_unless", canonical, place) if "adds_unless" in table else None,
-            code_after=frozenset(self.names(table, "code_after", place)),
-            carries=self.carries(table, canonical, place),
-            taken=self.taken(table, canonical, valued, place),
-            refused=self.refused(table, canonical, place),
-            touches=tuple(self.touch(one, canonical, at) for one, at in self.tables(table, "touch", place)),
-            **known,  # type: ignore[arg-type]  # the names are those of the fields
-            **{key: self.switch(table, key, place) for key in switches},  # type: ignore[arg-type]
-        )
-
-    def touch(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> TouchRule:
-        self.keys(table, place, required={"access"}, optional={"operands", "when", "unless", "values", "prefix"})
-        operands = self.text(table, "operands", place, "all")
-        self.among([table["access"]], get_args(Access), (*place, "access"))
-        self.among([operands], get_args(Operands), (*place, "operands"))
-        return TouchRule(
-            access=table["access"],
-            operands=operands,  # type: ignore[arg-type]  # `among` has just proved it
-            when=frozenset(canonical.get(name, name) for name in self.names(table, "when", place)),
-            unless=frozenset(canonical.get(name, name) for name in self.names(table, "unless", place)),
-            values=self.known(table, "values", canonical, place),
-            prefix=self.text(table, "prefix", place, ""),
-        )
-
-    def spellings(self, table: Mapping[str, Any], place: Place) -> tuple[dict[str, str], frozenset[str]]:
-        canonical: dict[str, str] = {}
-        valued: set[str] = set()
-        for key in ("flags", "values"):
-            for group in self.names(table, key, place):
-                spelled = group.split()
-                if not spelled or any(not one.startswith("-") or one in canonical for one in spelled):
-                    raise self.fail((*place, key), f"{group!r} has a spelling that is no option, or that stands twice")
-                canonical |= dict.fromkeys(spelled, spelled[-1])
-                valued |= {spelled[-1]} if key == "values" else set()
-        return canonical, frozenset(valued)
-
-    def taken(self, table: Mapping[str, Any], canonical: Mapping[str, str], valued: frozenset[str], place: Place) -> dict[str, str]:
-        taken = self.table(table.get("taken", {}), (*place, "taken"))
-        for name, treatment in taken.items():
-            if canonical.get(name) != name or not isinstance(treatment, str):
-                raise self.fail((*place, "taken", name), f"{name!r} is no option by its last spelling, or has no treatment")
-            if problem := treatment_problem(treatment, name in valued):
-                raise self.fail((*place, "taken", name), problem)
-        return dict(taken)
-
-    def carries(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> dict[str, str]:
-        carries = self.table(table.get("carries", {}), (*place, "carries"))
-        for name, pattern in carries.items():
-            if name and canonical.get(name) != name:
-                raise self.fail((*place, "carries", name), f"{name!r} is no option by its last spelling")
-            if problem := pattern_problem(pattern) or ("" if re.compile(pattern).groups else "wants a group, which is the command"):
-                raise self.fail((*place, "carries", name), f"the pattern {problem}")
-        return dict(carries)
-
-    def variable(self, table: Mapping[str, Any], place: Place) -> dict[str, str]:
-        self.keys(table, place, required={"names"}, optional={"language"})
-        return dict.fromkeys(self.names(table, "names", place), self.text(table, "language", place, "shell"))
-
-    def refused(self, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> dict[str, str]:
-        reasons = self.table(table.get("refused", {}), (*place, "refused"))
-        here = (*place, "refused")
-        return {name: reason for reason in reasons for name in self.known(reasons, reason, canonical, here)}
-
-    def known(self, table: Mapping[str, Any], key: str, canonical: Mapping[str, str], place: Place) -> frozenset[str]:
-        names = self.names(table, key, place)
-        missing = [name for name in names if name not in canonical]
-        if missing:
-            raise self.fail((*place, key), f"{missing[0]!r} is neither among flags nor values")
-        return frozenset(canonical[name] for name in names)
-
-    def function(self, table: Mapping[str, Any], place: Place) -> Function:
-        self.keys(table, place, required={"names", "language", "runs"}, optional={"code", "argument", "receiver"})
-        runs = self.text(table, "runs", place)
-        self.among([runs], get_args(Runs), (*place, "runs"))
-        return Function(
-            names=self.names(table, "names", place),
-            language=self.text(table, "language", place),
-            runs=runs,  # type: ignore[arg-type]  # `among` has just proved it
-            code=self.text(table, "code", place, "shell"),
-            argument=self.number(table, "argument", place),
-            receiver=self.switch(table, "receiver", place),
-        )
-
-    def keys(self, table: Mapping[str, Any], place: Place, *, required: set[str], optional: set[str]) -> None:
-        for key in table:
-            if key not in required | optional:
-                known = ", ".join(sorted(required | optional))
-                raise self.fail((*place, key), f"unknown key {key!r}", f"Known here: {known}.")
-        for key in sorted(required):
-            if key not in table:
-                raise self.fail(place, f"{_titled(place, table)} lacks {key!r}", f"Add {key}.")
-
-    def tables(self, table: Mapping[str, Any], key: str, place: Place = ()) -> Iterator[tuple[Mapping[str, Any], Place]]:
-        found = table.get(key, [])
-        if not isinstance(found, list) or (not found and key in table):
-            raise self.fail((*place, key), f"{key!r} wants tables, written [[{key}]]")
-        for at, item in enumerate(found):
-            yield self.table(item, (*place, key, at)), (*place, key, at)
-
-    def table(self, value: Any, place: Place) -> Mapping[str, Any]:
-        if not isinstance(value, dict):
-            raise self.fail(place, f"{place[-1]!r} wants a table")
-        return value
-
-    def text(self, table: Mapping[str, Any], key: str, place: Place, default: str | None = None) -> str:
-        value = table.get(key, default)
-        if not isinstance(value, str) or (default is None and not value.strip()):
-            raise self.fail((*place, key), f"{key!r} wants a text")
-        return value
-
-    def names(self, table: Mapping[str, Any], key: str, place: Place) -> tuple[str, ...]:
-        value = table.get(key, [])
-        listed = [value] if isinstance(value, str) else value
-        if not isinstance(listed, list) or not all(isinstance(item, str) and item for item in listed):
-            raise self.fail((*place, key), f"{key!r} wants a text or a list of texts")
-        return tuple(listed)
-
-    def number(self, table: Mapping[str, Any], key: str, place: Place) -> int:
-        value = table.get(key, 0)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
-            raise self.fail((*place, key), f"{key!r} wants a number from 0 to 9")
-        return value
-
-    def switch(self, table: Mapping[str, Any], key: str, place: Place) -> bool:
-        value = table.get(key, False)
-        if not isinstance(value, bool):
-            raise self.fail((*place, key), f"{key!r} wants true or false")
-        return value
-
-    def among(self, values: Sequence[Any], choices: Sequence[str], place: Place) -> None:
-        for value in values:
-            if value not in choices:
-                raise self.fail(place, f"{place[-1]!r} is {value!r}", f"Choose from: {', '.join(choices)}.")
-
-
-def _titled(place: Place, table: Mapping[str, Any]) -> str:
-    """`rule 'curl-to-stdout'`, or what else names the table best."""
-    kind = next((str(part) for part in reversed(place) if isinstance(part, str)), "the pack")
-    return f"{kind} {table['id']!r}" if isinstance(table.get("id"), str) else kind
