@@ -9,27 +9,20 @@ data_dir/reserve              only on a disk that is nearly full: room for delet
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sandboxmcp.core.database import Database
-from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
+from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
-from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
-from sandboxmcp.store.background import Background
-from sandboxmcp.store.captures import Capture, Captures, Draft
-from sandboxmcp.store.content import Content, RawCopies
+from sandboxmcp.store.adding import Adding, Mask
+from sandboxmcp.store.captures import Capture, Captures
+from sandboxmcp.store.content import RawCopies
 from sandboxmcp.store.counters import Counters, Usage
-from sandboxmcp.store.disk import flush
-from sandboxmcp.store.incoming import Incoming, Left
-from sandboxmcp.store.indexer import Indexer
-from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
-from sandboxmcp.store.lines import numbered_lines
-from sandboxmcp.store.markup import SPELLING
+from sandboxmcp.store.deleting import Deleting
+from sandboxmcp.store.incoming import Incoming
 from sandboxmcp.store.pages import Pages, Previews
 from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.rebuilding import Repaired, index_anew
@@ -37,17 +30,9 @@ from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.semantic import Meaning
 from sandboxmcp.store.stems import Stemmer
-from sandboxmcp.store.waste import swept
-from sandboxmcp.store.words import Kept, Pieces
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-Mask = Callable[[Iterable[bytes]], Iterator[bytes]]
-"""Rewrites a stream of bytes."""
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
-_FORGOTTEN_TOGETHER = 50
 _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
 
@@ -76,17 +61,16 @@ class Store:
         Raises:
             StoreError: the folder or the file cannot be used, with the fix.
         """
-        self._index_head = index_head
-        self._index_tail = index_tail
         self._database = Database(data_dir / DATABASE, MIGRATIONS)
         self._incoming = Incoming(data_dir / "incoming", owner)
         self._captures = Captures(data_dir / "captures", self._incoming.folder)
-        self._mask = mask
-        self._raw = RawCopies(data_dir / "raw") if keep_raw else None
+        raw = RawCopies(data_dir / "raw") if keep_raw else None
+        self._deleting = Deleting(self._database, self._captures, raw)
+        self._adding = Adding(
+            self._database, self._captures, self._incoming, self._deleting, ends=(index_head, index_tail), mask=mask, raw=raw
+        )
         self._stems = Stemmer()
         self._reorder = Meaning().reordered if semantic else None
-        self._pieces = Pieces()
-        self._kept = Kept()
         self._counters = Counters(self._database)
 
     def __enter__(self) -> Store:
@@ -121,26 +105,7 @@ class Store:
 
         What cannot be added now stays where it is, for the next time.
         """
-        adopted: list[Source] = []
-        killed = 0
-        for left in () if self.read_only else self._incoming.left_behind():
-            killed += 1
-            for file in left.files:
-                with contextlib.suppress(SandboxmcpError):
-                    adopted += self._adopted(left, file)
-        if killed:
-            self._delete_captures(self._captures.digests())
-        return adopted
-
-    def _adopted(self, left: Left, file: Path) -> list[Source]:
-        """The source that a file has become; none when it was added before, by a process killed before it could delete it."""
-        digest = Content(file, self._mask).digest()
-        with self._database.reading() as connection:
-            known = catalogue.has_content(connection, digest, left.project, left.session)
-        if known:
-            file.unlink()
-            return []
-        return [self.add(NewSource(f"recovered:{file.name}", "execute", left.project, left.session), file, consume=True)]
+        return self._adding.adopt()
 
     def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False) -> Source:
         """Captures and indexes a text; returns when both are durable.
@@ -155,43 +120,7 @@ class Store:
             UsageError: the path is not a readable file.
             StoreError: the store cannot be written.
         """
-        picture = _is_picture(new.mime)
-        given = Content(content, None if picture else self._mask, text=not picture)
-        label = clean_label(new.label) or new.origin
-        new = _storable(new)
-        again = new.origin in ("file", "text", "page")
-        if again and (known := self._known(new, label, None)) is not None:
-            return known
-        draft = self._captures.write(given.pieces())
-        try:
-            if again and (known := self._known(new, label, draft.digest)) is not None:
-                given.finish(consume)
-                return known
-            if new.total_bytes is not None:
-                new = replace(new, total_bytes=new.total_bytes - given.shrunk)
-            handle = self._stored(new, label, draft)
-        finally:
-            self._captures.drop(draft)
-        if self._raw is not None:
-            self._raw.keep(handle, given, draft.digest)
-        given.finish(consume)
-        if new.origin in ("file", "page"):
-            self.sweep()
-        return self.get(handle)
-
-    def _stored(self, new: NewSource, label: str, draft: Draft) -> str:
-        flushing = Background()
-        try:
-            with self._captures.peek(draft) as capture, self._database.writing() as connection:
-                flushing.start(partial(flush, self._captures.keep(draft)))
-                try:
-                    return self._insert(connection, new, label, draft, capture)
-                finally:
-                    flushing.wait()
-        except BaseException:
-            with contextlib.suppress(StoreError):
-                self._delete_captures([draft.digest])  # unless another source has it
-            raise
+        return self._adding.add(new, content, consume=consume)
 
     def search(self, query: str, scope: Scope, *, sort: Sort = "relevance", limit: int = 200) -> list[Hit]:
         """Passages that answer the query, best first; those that repeat the template of a better one come last.
@@ -297,26 +226,11 @@ class Store:
         Raises:
             UsageError: an unknown handle; nothing is deleted then.
         """
-        wanted = list(dict.fromkeys(handles))
-        with self._database.writing(freeing=True) as connection:
-            for handle in wanted:
-                catalogue.get(connection, handle, project)
-            digests = catalogue.disown(connection, wanted)
-        self._forget_files(wanted, digests)
-        self.sweep()
-        return len(wanted)
+        return self._deleting.forget(handles, project)
 
     def forget_all(self, handles: Iterable[str]) -> int:
         """Deletes those of the sources that are still there, in steps that let others write; returns how many there were."""
-        wanted, count = list(dict.fromkeys(handles)), 0
-        for start in range(0, len(wanted), _FORGOTTEN_TOGETHER):
-            with self._database.writing(freeing=True) as connection:
-                there = catalogue.known(connection, wanted[start : start + _FORGOTTEN_TOGETHER])
-                digests = catalogue.disown(connection, there)
-            self._forget_files(there, digests)
-            count += len(there)
-            self.sweep()
-        return count
+        return self._deleting.forget_all(handles)
 
     def sweep(self) -> None:
         """Takes out of the index what belongs to no source any more, in steps that are small enough for a full disk.
@@ -324,15 +238,7 @@ class Store:
         Raises:
             StoreError: it cannot be written. What is left is taken out the next time.
         """
-        more = True
-        while more:
-            with self._database.writing(freeing=True) as connection:
-                more = swept(connection)
-
-    def _forget_files(self, handles: list[str], digests: Iterable[str]) -> None:
-        self._delete_captures(digests)
-        if self._raw is not None:
-            self._raw.forget(handles)
+        self._deleting.sweep()
 
     def terms(self, handles: str | Iterable[str], limit: int = 20) -> list[str]:
         """Distinctive words of these sources: what to search for next."""
@@ -347,40 +253,6 @@ class Store:
         """What every tool captured and returned, by name."""
         return self._counters.usage()
 
-    def _known(self, new: NewSource, label: str, digest: str | None) -> Source | None:
-        """The live source that this is, by its content; or, without a digest, by the time and size of its file."""
-        with self._database.reading() as connection:
-            found = catalogue.same(connection, new, label, digest) if digest else catalogue.same_stamp(connection, new, label)
-        if found is None:
-            return None
-        with self._database.writing() as connection:
-            # The session that asked last finds it in its own scope.
-            connection.execute(
-                "UPDATE sources SET session = ?, batch = ?, stamp = ?, gone = 0 WHERE id = ?",
-                (new.session, new.batch, new.stamp, found[0]),
-            )
-            return replace(catalogue.get(connection, found[1], None), unchanged=True)
-
-    def _insert(self, connection: Connection, new: NewSource, label: str, draft: Draft, capture: Capture) -> str:
-        sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
-        kind = new.kind or recognise_kind(sample)
-        form = recognise_form(sample, kind)
-        indexed = sum(stop - start for start, stop in self._parts(capture))
-        source, handle = catalogue.insert(connection, new, label, kind, draft, indexed)
-        if new.origin in ("file", "page"):
-            catalogue.replace_older(connection, new, label, source)
-        self._index(connection, source, capture, form)
-        return handle
-
-    def _parts(self, capture: Capture) -> list[tuple[int, int]]:
-        return capture.head_and_tail(self._index_head, self._index_tail)
-
-    def _index(self, connection: Connection, source: int, capture: Capture, form: Form) -> None:
-        with Indexer(connection, source, self._pieces, self._kept) as indexer:
-            for start, stop in self._parts(capture):
-                indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
-            catalogue.record(connection, source, indexer.finish())
-
     def repair(self) -> Repaired:
         """Checks the file, and builds the index anew from the captures. Sources whose capture is lost are deleted.
 
@@ -390,8 +262,8 @@ class Store:
             StoreError: the database itself is damaged beyond its index.
         """
         with self._database.writing() as connection:
-            done = index_anew(connection, self._captures, partial(self._index, connection))
-        self._delete_captures(self._captures.digests())
+            done = index_anew(connection, self._captures, partial(self._adding.index, connection))
+        self._deleting.delete_captures(self._captures.digests())
         self.sweep()
         return done
 
@@ -402,25 +274,3 @@ class Store:
             digest = catalogue.digest_of(connection, handle)
         with self._captures.open(digest) as capture:
             yield capture
-
-    def _delete_captures(self, digests: Iterable[str]) -> None:
-        """Deletes those of the captures that no source has."""
-        # After the rows are gone for good, and under the write lock: a process that adds the same content meanwhile keeps it.
-        with self._database.writing(freeing=True) as connection:
-            for digest in catalogue.unused(connection, list(digests)):
-                self._captures.delete(digest)
-
-
-def _storable(new: NewSource) -> NewSource:
-    return replace(
-        new,
-        project=storable(new.project),
-        session=storable(new.session),
-        batch=None if new.batch is None else storable(new.batch),
-        path=None if new.path is None else storable(new.path),
-        mime=storable(new.mime),
-    )
-
-
-def _is_picture(mime: str) -> bool:
-    return mime.startswith(("image/", "audio/", "video/")) and mime != "image/svg+xml"
