@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxmcp.core.database import Database
-from sandboxmcp.core.errors import SandboxmcpError, StoreError
+from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
@@ -19,7 +19,6 @@ from sandboxmcp.store.captures import Capture, Captures, Draft
 from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.deleting import Deleting
 from sandboxmcp.store.disk import flush
-from sandboxmcp.store.incoming import Incoming, Left
 from sandboxmcp.store.indexer import Indexer
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
@@ -40,7 +39,6 @@ class Adding:
         self,
         database: Database,
         captures: Captures,
-        incoming: Incoming,
         deleting: Deleting,
         *,
         ends: tuple[int, int],
@@ -49,7 +47,6 @@ class Adding:
     ) -> None:
         self._database = database
         self._captures = captures
-        self._incoming = incoming
         self._deleting = deleting
         self._ends = ends
         self._mask = mask
@@ -83,29 +80,6 @@ class Adding:
             self._deleting.sweep()
         with self._database.reading() as connection:
             return catalogue.get(connection, handle, None)
-
-    def adopt(self) -> list[Source]:
-        """See Store.adopt."""
-        adopted: list[Source] = []
-        killed = 0
-        for left in () if self._database.read_only else self._incoming.left_behind():
-            killed += 1
-            for file in left.files:
-                with contextlib.suppress(SandboxmcpError):
-                    adopted += self._adopted(left, file)
-        if killed:
-            self._deleting.delete_captures(self._captures.digests())
-        return adopted
-
-    def _adopted(self, left: Left, file: Path) -> list[Source]:
-        """The source that a file has become; none when it was added before, by a process killed before it could delete it."""
-        digest = Content(file, self._mask).digest()
-        with self._database.reading() as connection:
-            known = catalogue.has_content(connection, digest, left.project, left.session)
-        if known:
-            file.unlink()
-            return []
-        return [self.add(NewSource(f"recovered:{file.name}", "execute", left.project, left.session), file, consume=True)]
 
     def _known(self, new: NewSource, label: str, digest: str | None) -> Source | None:
         """The live source that this is, by its content; or, without a digest, by the time and size of its file."""

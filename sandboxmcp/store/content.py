@@ -10,12 +10,19 @@ import codecs
 import hashlib
 import os
 import stat
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from sandboxmcp.core.errors import StoreError, UsageError
 
 _PIECE = 1 << 20
+SAMPLE_BYTES = 8 << 10
+"""So much of the beginning tells a text from binary data."""
+_BLANKS = "\t\n\f\r\x1b"
+_NO_TEXT = frozenset(("Cc", "Cn", "Co", "Cs"))
+_WRITTEN_WITH_CJK = frozenset(("HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA", "FULLWIDTH", "HALFWIDTH"))
 
 
 class Content:
@@ -38,18 +45,20 @@ class Content:
         self._data = (
             given.encode("utf-8", "surrogatepass") if isinstance(given, str) else given if isinstance(given, bytes) else b""
         )
+        self._size = len(self._data)
         if self._path is not None:
             try:
-                regular = stat.S_ISREG(self._path.stat().st_mode)
+                status = self._path.stat()
             except (OSError, ValueError) as error:
                 raise _unreadable(self._path, error) from None
-            if not regular:
+            self._size = status.st_size
+            if not stat.S_ISREG(status.st_mode):
                 raise UsageError(f"{self._path} is not a regular file", "Give a file, or the text itself.")
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes, masked, in order. Raises as `raw_pieces` does."""
         self.shrunk = 0
-        given = _as_utf8(self._counted()) if self._text else self._counted()
+        given = _as_utf8(self._counted(), self._size) if self._text else self._counted()
         for piece in given if self._mask is None else self._mask(given):
             self.shrunk -= len(piece)
             yield piece
@@ -115,22 +124,40 @@ class RawCopies:
             (self._folder / handle).unlink(missing_ok=True)
 
 
-def is_utf16(beginning: bytes) -> bool:
-    """Is this the beginning of a text in UTF-16 with a byte order mark? Binary files may begin alike, but do not decode."""
+def is_utf16(beginning: bytes, size: int) -> bool:
+    """Is this the beginning of a text of `size` bytes in UTF-16 with a byte order mark? Binary data may begin alike.
+
+    Such data rarely decode, and read as text they are of characters from everywhere. Half of a character at the end is more
+    likely theirs than that of a text that was cut: then nothing may be odd.
+    """
     if not beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
     try:
-        text = codecs.getincrementaldecoder("utf-16")().decode(beginning)
+        text = codecs.getincrementaldecoder("utf-16")().decode(beginning[:SAMPLE_BYTES])
     except UnicodeDecodeError:
         return False
-    return "\0" not in text
+    return _oddness(text) <= (0 if size % 2 else 0.5)
 
 
-def _as_utf8(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _oddness(text: str) -> float:
+    """0: letters of one script and nothing that is no text; 1: a hundredth is none, or every letter is of another script."""
+    no_text = sum(character not in _BLANKS and unicodedata.category(character) in _NO_TEXT for character in text)
+    scripts = Counter(_script(character) for character in text if character.isalpha())
+    strangers = 1 - max(scripts.values()) / scripts.total() if scripts else 0.0
+    return max(100 * no_text / max(len(text), 1), strangers)
+
+
+def _script(letter: str) -> str:
+    """The first word of its name; what is written together in East Asia as one."""
+    name = unicodedata.name(letter, "").partition(" ")[0]
+    return "CJK" if name in _WRITTEN_WITH_CJK else name
+
+
+def _as_utf8(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
     decoder: codecs.IncrementalDecoder | None = None
     first = True
     for piece in pieces:
-        if first and is_utf16(piece):
+        if first and is_utf16(piece, size):
             decoder = codecs.getincrementaldecoder("utf-16")("replace")
         first = False
         yield piece if decoder is None else decoder.decode(piece).encode()

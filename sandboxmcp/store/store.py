@@ -18,6 +18,7 @@ from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
 from sandboxmcp.store import catalogue
 from sandboxmcp.store.adding import Adding, Mask
+from sandboxmcp.store.adopting import Adopting
 from sandboxmcp.store.captures import Capture, Captures
 from sandboxmcp.store.content import RawCopies
 from sandboxmcp.store.counters import Counters, Usage
@@ -66,9 +67,8 @@ class Store:
         self._captures = Captures(data_dir / "captures", self._incoming.folder)
         raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._deleting = Deleting(self._database, self._captures, raw)
-        self._adding = Adding(
-            self._database, self._captures, self._incoming, self._deleting, ends=(index_head, index_tail), mask=mask, raw=raw
-        )
+        self._adding = Adding(self._database, self._captures, self._deleting, ends=(index_head, index_tail), mask=mask, raw=raw)
+        self._adopting = Adopting(self._database, self._captures, self._incoming, self._adding, self._deleting, mask)
         self._stems = Stemmer()
         self._reorder = Meaning().reordered if semantic else None
         self._counters = Counters(self._database)
@@ -103,9 +103,18 @@ class Store:
     def adopt(self) -> list[Source]:
         """Adds what processes that were killed had captured and not yet added, each file as a source labelled `recovered:`.
 
-        What cannot be added now stays where it is, for the next time.
+        What cannot be added now stays where it is, for the next time; `unadopted` counts it.
         """
-        return self._adding.adopt()
+        return self._adopting.adopt()
+
+    @property
+    def unadopted(self) -> int:
+        """Files of killed processes that could not be added when that was last tried."""
+        return self._adopting.left
+
+    def adopt_late(self) -> None:
+        """Tries again what could not be added, if that was a while ago. Never raises."""
+        self._adopting.adopt_late()
 
     def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False) -> Source:
         """Captures and indexes a text; returns when both are durable.
@@ -226,11 +235,15 @@ class Store:
         Raises:
             UsageError: an unknown handle; nothing is deleted then.
         """
-        return self._deleting.forget(handles, project)
+        number = self._deleting.forget(handles, project)
+        self._adopting.adopt_late(at_once=True)
+        return number
 
     def forget_all(self, handles: Iterable[str]) -> int:
         """Deletes those of the sources that are still there, in steps that let others write; returns how many there were."""
-        return self._deleting.forget_all(handles)
+        number = self._deleting.forget_all(handles)
+        self._adopting.adopt_late(at_once=True)
+        return number
 
     def sweep(self) -> None:
         """Takes out of the index what belongs to no source any more, in steps that are small enough for a full disk.

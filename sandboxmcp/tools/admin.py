@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ from sandboxmcp.tools.receipt import counted
 
 if TYPE_CHECKING:
     from sandboxmcp.store.salvage import Salvaged
+
+_SCARCE = 512 << 20
+"""Bytes of free disk under which it is told how many there are."""
 
 
 def stats(services: Services) -> Answer:
@@ -81,15 +85,15 @@ def _told(check: Check) -> Sequence[str]:
 
 def _checks(services: Services) -> list[Check]:
     """What everything else needs."""
-    store = _tried("store", lambda: str(_open_store(services)))
+    store = _tried("store", lambda: _store(services))
     policy = _tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules")
     return [*probe_sandbox(services.settings), _sqlite(), store, policy]
 
 
 async def _runtimes(services: Services) -> list[Check]:
     """A check for each language, tried inside the sandbox. Python is what runs this; the others are needed by who uses them."""
-    runner = await anyio.to_thread.run_sync(lambda: services.runner)
     try:
+        runner = await anyio.to_thread.run_sync(lambda: services.runner)
         async with runner.session() as session:
             found = await session.runtimes()
     except SandboxmcpError as error:
@@ -112,8 +116,15 @@ def _sqlite() -> Check:
     return Check("sqlite", True, f"{sqlite3.sqlite_version} with FTS5 and trigram", "")
 
 
-def _open_store(services: Services) -> object:
-    return services.store and services.settings.data_dir
+def _store(services: Services) -> str:
+    """Where it is, and what it waits for. Raises StoreError also when it takes nothing in: nothing can be run then."""
+    folder = services.store.captures_dir.parent.parent
+    free = shutil.disk_usage(folder).free
+    waiting = services.store.unadopted
+    parts = [str(folder)]
+    parts += [f"only {free >> 20} MiB are free there"] * (free < _SCARCE)
+    parts += [f"{counted(waiting, 'output')} of killed servers could not be stored yet"] * (waiting > 0)
+    return ", ".join(parts)
 
 
 def _tried(name: str, attempt: Callable[[], str]) -> Check:

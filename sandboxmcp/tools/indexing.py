@@ -13,7 +13,7 @@ from typing import Any
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.services import Services
-from sandboxmcp.store.content import is_utf16
+from sandboxmcp.store.content import SAMPLE_BYTES, is_utf16
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.fence import clean_label, one_line
@@ -25,8 +25,8 @@ MAX_FILES = 2_000
 _MOST_FILES = 100_000
 _MOST_COUNTED = 20_000
 """Files beyond max_files are counted as far as this: each is looked at as git would."""
-_SAMPLE = 8 << 10
-"""Bytes looked at for a NUL, the mark of a binary file (as git does)."""
+_NAMED = 5
+"""Binary files that an answer names."""
 
 
 @dataclass(slots=True)
@@ -35,11 +35,18 @@ class _Tally:
 
     sources: list[Source] = field(default_factory=list)
     binary: int = 0
+    binaries: list[str] = field(default_factory=list)
+    """Names of the first few binary files."""
     refused: list[str] = field(default_factory=list)
     beyond: int = 0
     """Files after the first max_files, counted up to a bound."""
     room: int = 0
     """Bytes that this call may still read."""
+
+    def skip_binary(self, name: str) -> None:
+        self.binary += 1
+        if len(self.binaries) < _NAMED:
+            self.binaries.append(one_line(name, 80))
 
     def leave_out(self, path: Path, reason: str) -> None:
         self.refused.append(one_line(f"{path} {reason}", 200))
@@ -117,7 +124,8 @@ def _index_files(services: Services, files: Iterator[Path], base: Path, source: 
         name = _relative(file, Path(services.project) if source is None else base)
         label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
         try:
-            tally.binary += not _index_file(services, file, label, tally)
+            if not _index_file(services, file, label, tally):
+                tally.skip_binary(name)
         except UsageError as error:
             tally.refused.append(one_line(error.what, 200))
     tally.beyond += sum(1 for _ in islice(files, _MOST_COUNTED))
@@ -135,7 +143,7 @@ def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bo
                 "Raise limits.output, or read the part that you need with ctx_execute_file.",
             )
         with readable.open("rb") as stream:
-            if _is_binary(stream.read(_SAMPLE)):
+            if _is_binary(stream.read(SAMPLE_BYTES), status.st_size):
                 return False
         new = NewSource(label, "file", services.project, services.session, path=str(file), stamp=stamp_of(status))
         try:
@@ -147,8 +155,9 @@ def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bo
     return True
 
 
-def _is_binary(beginning: bytes) -> bool:
-    return b"\0" in beginning and not is_utf16(beginning)
+def _is_binary(beginning: bytes, size: int) -> bool:
+    """A NUL is the mark (as for git)."""
+    return b"\0" in beginning and not is_utf16(beginning, size)
 
 
 def index_again(services: Services, path: str, label: str) -> None:
@@ -182,6 +191,9 @@ def _lines(tally: _Tally, max_files: int) -> list[str]:
     if tally.beyond:
         beyond = f"{tally.beyond} more" if tally.beyond < _MOST_COUNTED else f"{_MOST_COUNTED:,} and more"
         lines.append(f"{beyond} files than max_files={max_files} were left out; raise it or narrow with include")
+    if tally.binary:
+        more = f" and {tally.binary - len(tally.binaries)} more" if tally.binary > len(tally.binaries) else ""
+        lines.append(f"binary: {', '.join(tally.binaries)}{more}")
     return [*lines, *(f"refused: {text}" for text in tally.refused), *map(_listed, tally.sources)]
 
 

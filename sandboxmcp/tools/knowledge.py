@@ -43,16 +43,28 @@ def search(
     if not asked:
         raise UsageError("queries is empty", "Give at least one with a word in it.")
     where = _scope(services, scope, source, kind)
-    refresh(services, Scope(where.project, source=where.source))
+    services.store.adopt_late()
+    waiting = refresh(services, Scope(where.project, source=where.source)).waiting
     order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
     answered = affordable(asked, budget_tokens)
-    note = unanswered(len(asked) - answered)
+    note = [*unanswered(len(asked) - answered), *_missing(waiting, services.store.unadopted)]
     found = [find(services, query, where, order) for query in asked[:answered]]
     sections = _share(found, limit, budget_tokens - total_cost(note))
     lines = [line for part in sections for line in part.lines]
     if source and not any(one.hits for one in found) and not services.store.sources(where, limit=1):
         lines = [f"no source has {one_line(source, 60)!r} in its label; ctx_sources lists them"]
-    return answer([*lines, *note], budget_tokens, {"queries": query_facts(found, sections)})
+    facts = {"queries": query_facts(found, sections)} | ({"waiting_files": waiting} if waiting else {})
+    return answer([*lines, *note], budget_tokens, facts)
+
+
+def _missing(changed: int, unadopted: int) -> list[str]:
+    """What the answer does not know of yet."""
+    lines = [f"{counted(changed, 'changed file')} not read again yet: search again for the rest"] if changed else []
+    if unadopted:
+        lines.append(
+            f"{counted(unadopted, 'output')} of killed servers could not be stored yet: free some space, or see ctx_doctor"
+        )
+    return lines
 
 
 def _scope(services: Services, scope: str, source: str | None, kind: ContentKind | None) -> Scope:

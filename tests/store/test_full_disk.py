@@ -68,6 +68,31 @@ store.add(NewSource("new", "execute", "p", "s"), "the zebra is back")
 assert len(found()) == 1
 """
 )
+RECOVERED_LATE = (
+    ADD
+    + """
+left = pathlib.Path(sys.argv[1]) / "incoming" / "a_killed_one"
+left.mkdir(parents=True)
+(left / "one.out").write_bytes(os.urandom(1 << 18).hex().encode())
+kept = fill()
+def fill_up():
+    with open(pathlib.Path(sys.argv[1]) / "filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+fill_up()
+assert (store.adopt(), store.unadopted) == ([], 1)
+store.adopt_late()
+assert store.unadopted == 1
+(pathlib.Path(sys.argv[1]) / "filler").unlink()
+store.forget(kept[:2])
+assert store.unadopted == 0
+assert [one.label for one in store.sources(Scope(""))] == ["recovered:one.out"]
+assert list((pathlib.Path(sys.argv[1]) / "incoming").glob("a_killed_one")) == []
+"""
+)
 
 
 def on_small_disk(folder: Path, code: str, size_mb: int = 40) -> None:
@@ -88,3 +113,7 @@ def test_a_full_disk_costs_only_what_was_being_added_and_forgetting_makes_room(t
 
 def test_a_store_on_a_disk_without_a_byte_left_opens_and_can_be_emptied(tmp_path: Path) -> None:
     on_small_disk(tmp_path, TO_THE_LAST_BYTE)
+
+
+def test_what_a_killed_process_left_is_stored_as_soon_as_forgetting_has_made_room(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, RECOVERED_LATE)

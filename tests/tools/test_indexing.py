@@ -50,6 +50,13 @@ def test_a_folder_honours_gitignore_and_counts_what_it_skips(services: Services)
     assert (found["indexed"], found["binary"], found["refused"], found["beyond_max_files"]) == (3, 1, 0, False)
 
 
+def test_the_first_binary_files_of_a_folder_are_named(services: Services) -> None:
+    put(services, a_md="alpha\n", **{f"n{number}_bin": b"\0" for number in range(7)})
+    answer = index(services, path=".", budget_tokens=500)
+    named = "binary: n0.bin, n1.bin, n2.bin, n3.bin, n4.bin and 2 more"
+    assert (answer.structured["binary"], named in answer.text.split("\n")) == (7, True)
+
+
 def test_more_files_than_max_files_are_said_not_swallowed(services: Services) -> None:
     put(services, a_md="a\n", b_md="b\n", c_md="c\n")
     answer = index(services, path=".", max_files=2, budget_tokens=500)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sandboxmcp.services import Services
+from sandboxmcp.tools import refreshing
 from sandboxmcp.tools.indexing import index
 from sandboxmcp.tools.knowledge import search, sources
 from sandboxmcp.tools.reading import read
@@ -21,6 +24,19 @@ def test_a_changed_file_is_read_again_at_the_next_search(services: Services) -> 
     file.write_text("the giraffe sleeps\n")
     assert ("| the giraffe sleeps" in asked(services, "giraffe"), asked(services, "zebra")) == (True, 'No results for "zebra"')
     assert "| the zebra runs" in read(services, handle=old, budget_tokens=200).text
+
+
+def test_changed_files_that_one_search_has_no_time_for_are_counted(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refreshing, "_READ_AGAIN", 2)
+    files = [Path(services.project) / f"n{number}.txt" for number in range(3)]
+    for text in ("the zebra runs\n", "the giraffe sleeps\n"):
+        for file in files:
+            file.write_text(text)
+        if text.startswith("the zebra"):
+            index(services, path=".", budget_tokens=200)
+    first = search(services, ["giraffe"], budget_tokens=500)
+    assert first.text.endswith("\n1 changed file not read again yet: search again for the rest")
+    assert (first.structured["waiting_files"], "not read again" in asked(services, "giraffe")) == (1, False)
 
 
 def test_a_file_that_is_gone_is_marked_until_it_comes_back(services: Services) -> None:

@@ -1,0 +1,69 @@
+"""What killed processes had captured and not yet added becomes sources: at the start, and again while something is left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+from sandboxmcp.core.database import Database
+from sandboxmcp.core.errors import SandboxmcpError, StoreError
+from sandboxmcp.core.model import NewSource, Source
+from sandboxmcp.store import catalogue
+from sandboxmcp.store.adding import Adding, Mask
+from sandboxmcp.store.captures import Captures
+from sandboxmcp.store.content import Content
+from sandboxmcp.store.deleting import Deleting
+from sandboxmcp.store.incoming import Incoming, Left
+
+_RETRY_S = 30.0
+
+
+class Adopting:
+    """Adds to one store what lies in the folders of processes that are gone."""
+
+    def __init__(
+        self, database: Database, captures: Captures, incoming: Incoming, adding: Adding, deleting: Deleting, mask: Mask | None
+    ) -> None:
+        self._database = database
+        self._captures = captures
+        self._incoming = incoming
+        self._adding = adding
+        self._deleting = deleting
+        self._mask = mask
+        self._tried_at = 0.0
+        self.left = 0
+        """Files that could not be added when that was last tried."""
+
+    def adopt(self) -> list[Source]:
+        """See Store.adopt."""
+        adopted: list[Source] = []
+        killed = left = 0
+        for one in () if self._database.read_only else self._incoming.left_behind():
+            killed += 1
+            for file in one.files:
+                try:
+                    adopted += self._adopted(one, file)
+                except SandboxmcpError:
+                    left += file.exists()
+        self.left, self._tried_at = left, time.monotonic()
+        if killed:
+            self._deleting.delete_captures(self._captures.digests())
+        return adopted
+
+    def adopt_late(self, *, at_once: bool = False) -> None:
+        """See Store.adopt_late."""
+        if self.left and (at_once or time.monotonic() - self._tried_at > _RETRY_S):
+            with contextlib.suppress(StoreError):
+                self.adopt()
+
+    def _adopted(self, left: Left, file: Path) -> list[Source]:
+        """The source that a file has become; none when it was added before, by a process killed before it could delete it."""
+        digest = Content(file, self._mask).digest()
+        with self._database.reading() as connection:
+            known = catalogue.has_content(connection, digest, left.project, left.session)
+        if known:
+            file.unlink()
+            return []
+        new = NewSource(f"recovered:{file.name}", "execute", left.project, left.session)
+        return [self._adding.add(new, file, consume=True)]
