@@ -1,7 +1,8 @@
 """Where the symbols of a piece of source code begin and end, and what they are called. Pure.
 
-The language is guessed from the text, as captured output has no file name. Python is read by its own `ast`, the others by
-tree-sitter, which reads past errors. A text in no language that we know has no symbols, and is cut like any other.
+The language is guessed from the text, as captured output has no file name. Python is read by its own `ast`, or by its
+indents where that fails, the others by tree-sitter, which reads past errors. A text in no language that we know has no
+symbols, and is cut like any other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
+
+from sandboxmcp.store.chunking.indented import definitions
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -110,7 +113,7 @@ def _python(text: str) -> list[Symbol]:
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+        return [Symbol(*one) for one in definitions(text.split("\n"))]
     return list(_definitions(tree, 0))
 
 

@@ -205,9 +205,60 @@ def test_code_is_cut_by_its_symbols(language):
     assert (language_of(text), _cut(text)) == (language, chunks)
 
 
-def test_code_with_an_error_is_cut_like_any_text():
-    assert _cut("import os\n\ndef broken(:\n    pass\n") == [("", 1, 4)]
-
-
 def test_more_code_than_is_parsed_is_cut_like_any_text():
     assert {title for title, _, _ in _cut(PYTHON * 10_000)} == {""}
+
+
+BROKEN = """\
+import os
+
+def alpha(
+    a,
+) -> int:
+    print "of another version"
+
+class Beta:
+    '''Words of it.
+    '''
+
+    def gamma(self):
+        if x =
+        def inner():
+            pass
+
+    async def delta(self):
+        pass
+
+# what eps is for
+@cached
+def eps(:
+    return 1
+x = 2
+"""
+
+
+def test_python_that_does_not_parse_is_cut_by_its_indents() -> None:
+    assert _cut(BROKEN) == [
+        ("", 1, 2),
+        ("alpha", 3, 6),
+        ("", 7, 7),
+        ("Beta", 8, 11),
+        ("Beta › gamma", 12, 15),
+        ("Beta", 16, 16),
+        ("Beta › delta", 17, 18),
+        ("", 19, 19),
+        ("eps", 20, 23),
+        ("", 24, 24),
+    ]
+
+
+def test_a_part_of_a_python_file_has_its_symbols() -> None:
+    part = "        return 1\n\n    def size(self):\n        return 2\n\nclass Writer:\n    def write(self):\n        pass\n"
+    assert [title for title, _, _ in _cut(part)] == ["", "size", "", "Writer", "Writer › write"]
+
+
+@pytest.mark.parametrize("language", sorted(set(CODE) - {"ruby"}))
+def test_an_error_in_one_place_costs_no_symbol_elsewhere(language: str) -> None:
+    text = CODE[language][0]
+    titles = {title for title, _, _ in _cut(text)}
+    assert titles <= {title for title, _, _ in _cut(text + "\n)) = ((\n")}
