@@ -27,8 +27,8 @@ from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import Settings, load_settings
 from sandboxmcp.kernels.launcher import Launcher
 from sandboxmcp.kernels.live import LiveKernel, Reply
-from sandboxmcp.kernels.manager import SandboxKernelManager
 from sandboxmcp.kernels.runner import Runner, RunSession
+from sandboxmcp.kernels.specs import PREFIX
 from sandboxmcp.sandbox.usage import children, memory_of, tree
 
 _GIGABYTE = 1_000_000_000
@@ -156,9 +156,7 @@ async def measure(rounds: int) -> None:
         async with runner.session() as session:
             bench = Bench(settings, captures, session)
             await bench.script("python", "1")
-            SandboxKernelManager.mode = "session"
-            warm = await session._pool._start()
-            SandboxKernelManager.mode = "script"
+            warm = await LiveKernel.start(session._pool._place, captures / "warm", f"{PREFIX}python", mode="session")
             for _ in range(rounds):
                 await one_round(bench, warm)
             for _ in range(max(3, rounds // 4)):

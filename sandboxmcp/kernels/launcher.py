@@ -30,7 +30,7 @@ from sandboxmcp.sandbox.overlay import identity
 from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.protect import sockets_of_host
-from sandboxmcp.sandbox.usage import children
+from sandboxmcp.sandbox.usage import children, host_pid
 
 _READY_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 10.0
@@ -49,6 +49,14 @@ class Item:
         """Of its first process, as numbered inside the sandbox."""
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         """The exit code, negative for a signal; None when the whole sandbox ended under it."""
+        self._host_pid = 0
+
+    @property
+    def host_pid(self) -> int:
+        """The host's number of its first process, looked for once; 0 when it had ended before it could be found."""
+        if not self._host_pid and not self.ended.done():
+            self._host_pid = host_pid(self._launcher.process.init_pid or 0, self.pid)
+        return self._host_pid
 
     def kill(self) -> None:
         """End the item and everything it started. Returns at once; `ended` tells when it is done."""

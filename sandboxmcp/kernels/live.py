@@ -120,6 +120,7 @@ class LiveKernel:
         if not self._foreign:
             # As in the guest: the first request takes paths that the later ones find warm; a silent one leaves no trace.
             await self.execute("pass", Reply(), silent=True)
+        _ = self.item.host_pid  # looked for now, while nobody waits
 
     async def _welcomed(self) -> None:
         """ipykernel says so itself. Seldom, and when busy, a subscription does not wake it: then it is nudged, as others are."""

@@ -28,7 +28,7 @@ from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, end_of, execute_both
 from sandboxmcp.kernels.specs import PREFIX, stateful_languages
-from sandboxmcp.sandbox.usage import host_pid, memory_of, tree
+from sandboxmcp.sandbox.usage import memory_of, tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MOST = 16
@@ -220,14 +220,14 @@ class NamedKernels:
         """The names, oldest first."""
         return tuple(self._kernels)
 
-    async def states(self, init_pid: int) -> list[KernelState]:
-        """What each kernel is and has; `init_pid` is the host's number of the sandbox's first process."""
+    async def states(self) -> list[KernelState]:
+        """What each kernel is and has."""
         now = time.monotonic()
         found = []
         for kernel in list(self._kernels.values()):
             busy = kernel.turn.locked()
             variables = None if busy else await self._variables(kernel)
-            pid = host_pid(init_pid, kernel.live.item.pid)
+            pid = kernel.live.item.host_pid
             memory = sum(memory_of(process.pid) for process in tree(pid)) if pid else 0
             count = int(variables) if variables is not None and variables.isdigit() else None
             age, idle = now - kernel.started, now - kernel.used

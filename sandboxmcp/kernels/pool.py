@@ -10,6 +10,9 @@ from pathlib import Path
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.specs import PREFIX
 
+BEHIND_S = 0.01
+"""What must not delay an answer waits so long: to start a kernel keeps the event loop busy for milliseconds."""
+
 
 class KernelPool:
     """Leases kernels that have never run anything. Nobody gives one back: a used kernel is closed."""
@@ -18,6 +21,8 @@ class KernelPool:
         self._place = place
         self._captures = captures
         self._spare: asyncio.Task[LiveKernel] | None = None
+        self._wanted = asyncio.Event()
+        """Set when somebody waits for the spare."""
 
     async def lease(self) -> LiveKernel:
         """A fresh kernel: the spare when it is ready, else a new one.
@@ -26,6 +31,7 @@ class KernelPool:
             KernelError: it does not start.
         """
         spare, self._spare = self._spare, None
+        self._wanted.set()
         if spare is not None:
             with contextlib.suppress(Exception):  # a spare that could not start is no reason not to try again
                 kernel = await asyncio.shield(spare)
@@ -48,9 +54,15 @@ class KernelPool:
         return await self._start(kernel_name)
 
     def replenish(self) -> None:
-        """Start the next spare in the background, unless there is one."""
+        """Start the next spare in the background, unless there is one: in a moment, so that an answer goes out first."""
         if self._spare is None and self._place.launcher.alive:
-            self._spare = asyncio.ensure_future(self._start())
+            self._wanted = asyncio.Event()
+            self._spare = asyncio.ensure_future(self._start_behind(self._wanted))
+
+    async def _start_behind(self, wanted: asyncio.Event) -> LiveKernel:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(wanted.wait(), BEHIND_S)
+        return await self._start()
 
     async def _start(self, kernel_name: str = f"{PREFIX}python") -> LiveKernel:
         return await LiveKernel.start(self._place, self._captures / secrets.token_hex(8), kernel_name)

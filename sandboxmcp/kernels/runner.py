@@ -29,7 +29,7 @@ from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
 from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels, check_name, check_stateful
-from sandboxmcp.kernels.pool import KernelPool
+from sandboxmcp.kernels.pool import BEHIND_S, KernelPool
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
@@ -154,7 +154,6 @@ class RunSession:
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
         self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
         self._watchdog = Watchdog(
-            launcher.process.init_pid or 0,
             launcher.written,
             WatchLimits(settings["limits.memory"], settings["limits.workspace"], settings["limits.files"]),
             launcher.process.kill,
@@ -256,7 +255,7 @@ class RunSession:
 
     async def states(self) -> list[KernelState]:
         """What each named kernel is and has."""
-        return await self.named.states(self._launcher.process.init_pid or 0)
+        return await self.named.states()
 
     async def runtimes(self) -> dict[str, str | NotInstalled]:
         """For each language that runs as a process: the program that does it here, or what is missing."""
@@ -298,7 +297,7 @@ class RunSession:
         def kill() -> None:
             loop.call_soon_threadsafe(item.kill)
 
-        return self._watchdog.begin(item.pid, kill, sends=sends)
+        return self._watchdog.begin(item.host_pid, kill, sends=sends)
 
     async def _end(self, running: Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
         """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
@@ -316,8 +315,15 @@ class RunSession:
         return outcome
 
     def _tidy(self, work: Coroutine[None, None, None]) -> None:
-        """Do it behind the answer; the session's end waits for it."""
-        tidying = asyncio.ensure_future(work)
+        """Do it behind the answer, which is on its way out of the loop first; the session's end waits for it."""
+
+        async def later() -> None:
+            try:
+                await asyncio.sleep(BEHIND_S)
+            finally:
+                await work
+
+        tidying = asyncio.ensure_future(later())
         self._tidying.add(tidying)
         tidying.add_done_callback(self._tidying.discard)
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from sandboxmcp.sandbox.usage import (
     Process,
     changed_since,
-    host_pid,
     memory_of,
     own_memory,
     page_tables,
@@ -69,8 +68,7 @@ class Watched:
 class Watchdog:
     """A thread that sleeps while nothing runs. `end_sandbox` is its last resort."""
 
-    def __init__(self, init_pid: int, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[], None]) -> None:
-        self._init = init_pid
+    def __init__(self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[], None]) -> None:
         self._workspace = workspace
         self._limits = limits
         self._end_sandbox = end_sandbox
@@ -82,9 +80,9 @@ class Watchdog:
         self._own_at_start = own_memory()
         threading.Thread(target=self._watch, daemon=True, name="sandboxmcp-watchdog").start()
 
-    def begin(self, pid_inside: int, kill: Callable[[], None], *, sends: bool = False) -> Watched:
-        """Watch the item whose first process has this number inside; `kill` is called from the watchdog's thread."""
-        item = Watched(host_pid(self._init, pid_inside), sends, kill=kill)
+    def begin(self, pid: int, kill: Callable[[], None], *, sends: bool = False) -> Watched:
+        """Watch the item whose first process has this number on the host; `kill` is called from the watchdog's thread."""
+        item = Watched(pid, sends, kill=kill)
         with self._changed:
             if not self._items:
                 self._shared_at_start = shared_memory()

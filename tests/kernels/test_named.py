@@ -153,7 +153,7 @@ def test_a_call_that_waits_for_a_kernel_that_ends_is_told_so_or_gets_a_notice(na
 
 def test_states_are_told(named):
     named.run("j", "one = 1; two = 2; block = bytearray(50_000_000)")
-    states = named.session(lambda session: session.named.states(session._launcher.process.init_pid))
+    states = named.session(lambda session: session.named.states())
     state = next(state for state in states if state.name == "j")
     assert (state.language, state.busy, state.calls, state.variables) == ("python", False, 1, 3)
     assert state.memory > 50_000_000
