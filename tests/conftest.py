@@ -36,6 +36,42 @@ def sandbox() -> None:
         pytest.skip(f"no sandbox: {failed[0].name}: {failed[0].detail}")
 
 
+@pytest.fixture
+def no_make() -> str:
+    """The text of a pack named `own`, the one rule of which denies `make` in shell scripts."""
+    return """[pack]
+name = "own"
+[[rule]]
+id = "no-make"
+language = "shell"
+command = "make"
+verdict = "deny"
+because = "Not here."
+instead = "Use ninja."
+[[rule.example]]
+code = "make all"
+verdict = "deny"
+"""
+
+
+@pytest.fixture
+def asks() -> str:
+    """The text of a pack named `asks`, the one rule of which asks before Python imports colorsys."""
+    return """[pack]
+name = "asks"
+[[rule]]
+id = "colours"
+language = "python"
+import = "colorsys"
+verdict = "ask"
+because = "It has colours."
+instead = "Leave them."
+[[rule.example]]
+code = "import colorsys"
+verdict = "ask"
+"""
+
+
 _TABLE = "printed at the end"
 
 

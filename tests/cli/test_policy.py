@@ -9,20 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 Say = Callable[..., Any]
-PACK = """[pack]
-name = "own"
-[[rule]]
-id = "no-make"
-language = "shell"
-command = "make"
-verdict = "deny"
-because = "Not here."
-instead = "Use ninja."
-[[rule.example]]
-code = "make all"
-verdict = "deny"
-"""
-WRONG = PACK.replace('verdict = "deny"\n', 'verdict = "ask"\n', 1)
+
+
+@pytest.fixture
+def wrong(no_make: str) -> str:
+    """A pack the example of which disagrees."""
+    return no_make.replace('verdict = "deny"\n', 'verdict = "ask"\n', 1)
 
 
 def test_explain_says_who_spoke_where_and_what_to_do_instead(say: Say) -> None:
@@ -83,8 +75,8 @@ def test_test_runs_every_example_of_the_packs_in_force(say: Say) -> None:
     assert (said.code, said.document["failed"], said.document["examples"] > 100) == (0, [], True)
 
 
-def test_test_tells_which_example_disagrees_and_where_in_every_form(say: Say) -> None:
-    Path("own.toml").write_text(WRONG)
+def test_test_tells_which_example_disagrees_and_where_in_every_form(say: Say, wrong: str) -> None:
+    Path("own.toml").write_text(wrong)
     plain = say("policy", "test", "./own.toml")
     suite = ElementTree.fromstring(say("policy", "test", "--junit", "./own.toml").out.split("\n", 1)[1])  # noqa: S314 - our own
     finding = say("policy", "test", "--sarif", "./own.toml").document["runs"][0]["results"][0]
@@ -94,9 +86,9 @@ def test_test_tells_which_example_disagrees_and_where_in_every_form(say: Say) ->
     assert (finding["ruleId"], finding["message"]["text"]) == ("own/no-make", problem)
 
 
-def test_a_broken_pack_stops_every_command_with_its_line(say: Say) -> None:
+def test_a_broken_pack_stops_every_command_with_its_line(say: Say, no_make: str) -> None:
     Path(".sandboxmcp/policies").mkdir(parents=True)
-    Path(".sandboxmcp/policies/own.toml").write_text(PACK.replace("because", "becuase"))
+    Path(".sandboxmcp/policies/own.toml").write_text(no_make.replace("because", "becuase"))
     Path("a.sh").write_text("ls\n")
     for line in (("check", "a.sh"), ("explain", "ls"), ("test",), ("list",)):
         said = say("policy", *line)
@@ -104,9 +96,9 @@ def test_a_broken_pack_stops_every_command_with_its_line(say: Say) -> None:
     assert say("run", "-c", "print(1)").code == 6
 
 
-def test_an_example_that_contradicts_its_rule_stops_what_would_run(say: Say) -> None:
+def test_an_example_that_contradicts_its_rule_stops_what_would_run(say: Say, wrong: str) -> None:
     Path(".sandboxmcp/policies").mkdir(parents=True)
-    Path(".sandboxmcp/policies/own.toml").write_text(WRONG)
+    Path(".sandboxmcp/policies/own.toml").write_text(wrong)
     said = say("run", "-c", "print(1)")
     assert (said.code, "own.toml:10: rule 'no-make': the example is ask by no-make, not deny" in said.err) == (6, True)
 

@@ -12,19 +12,6 @@ import pytest
 
 from sandboxmcp.kernels.languages import script_languages
 
-ASKS = """[pack]
-name = "asks"
-[[rule]]
-id = "colours"
-language = "python"
-import = "colorsys"
-verdict = "ask"
-because = "It has colours."
-instead = "Leave them."
-[[rule.example]]
-code = "import colorsys"
-verdict = "ask"
-"""
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -63,8 +50,10 @@ def test_what_is_said_of_a_timeout_names_the_flag(say: Any) -> None:
 
 
 @pytest.mark.parametrize(("typed", "code", "said"), [("y", 0, "\n| allowed\n"), ("n", 3, "The user was asked and said no.")])
-def test_what_the_policy_asks_is_put_to_who_sits_at_the_terminal(tmp_path: Path, typed: str, code: int, said: str) -> None:
-    (tmp_path / "asks.toml").write_text(ASKS)
+def test_what_the_policy_asks_is_put_to_who_sits_at_the_terminal(
+    asks: str, tmp_path: Path, typed: str, code: int, said: str
+) -> None:
+    (tmp_path / "asks.toml").write_text(asks)
     (tmp_path / "project").mkdir()
     flags = [
         "--workspace",

@@ -13,32 +13,18 @@ from sandboxmcp.server.app import make_server
 from sandboxmcp.services import Services
 
 pytestmark = pytest.mark.anyio
-RULE = """[pack]
-name = "own"
-[[rule]]
-id = "no-make"
-language = "shell"
-command = "make"
-verdict = "deny"
-because = "Not here."
-instead = "Use ninja."
-[[rule.example]]
-code = "make all"
-verdict = "deny"
-"""
 BROKEN = {
-    "broken-pack": (".sandboxmcp/policies/own.toml", RULE.replace("because", "becuase"), "own.toml:8: unknown key 'becuase'"),
+    "broken-pack": ("because", "becuase", "own.toml:8: unknown key 'becuase'"),
     "contradicting-example": (
-        ".sandboxmcp/policies/own.toml",
-        RULE.replace('verdict = "deny"\nbecause', 'verdict = "ask"\nbecause'),
+        'verdict = "deny"\nbecause',
+        'verdict = "ask"\nbecause',
         "own.toml:10: rule 'no-make': the example is ask by no-make, not deny",
     ),
     "loosening": (
-        ".sandboxmcp/policies/own.toml",
-        RULE.replace('verdict = "deny"', 'verdict = "allow"'),
+        'verdict = "deny"',
+        'verdict = "allow"',
         "the project's rule 'no-make' allows",
     ),
-    "unreadable-settings": (".claude/settings.json", '{"permissions": [', "Claude Code's settings are not JSON"),
 }
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
@@ -59,12 +45,22 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
 
 
-@pytest.mark.parametrize(("file", "text", "what"), BROKEN.values(), ids=BROKEN)
-async def test_what_is_broken_stops_everything_and_is_named(file: str, text: str, what: str, tmp_path: Path, era: str) -> None:
-    (tmp_path / file).parent.mkdir(parents=True)
-    (tmp_path / file).write_text(text)
-    [(is_error, said)] = await run(tmp_path, era, ("ctx_execute", {"language": "shell", "code": "touch made"}))
-    assert (is_error, what in " ".join(said.split()), (tmp_path / "made").exists()) == (True, True, False)
+@pytest.mark.parametrize(("old", "new", "what"), BROKEN.values(), ids=BROKEN)
+async def test_a_broken_pack_stops_everything_and_is_named(
+    old: str, new: str, what: str, no_make: str, tmp_path: Path, era: str
+) -> None:
+    await assert_stopped(tmp_path, era, ".sandboxmcp/policies/own.toml", no_make.replace(old, new), what)
+
+
+async def test_broken_settings_of_claude_code_stop_everything_and_are_named(tmp_path: Path, era: str) -> None:
+    await assert_stopped(tmp_path, era, ".claude/settings.json", '{"permissions": [', "Claude Code's settings are not JSON")
+
+
+async def assert_stopped(folder: Path, era: str, file: str, text: str, what: str) -> None:
+    (folder / file).parent.mkdir(parents=True)
+    (folder / file).write_text(text)
+    [(is_error, said)] = await run(folder, era, ("ctx_execute", {"language": "shell", "code": "touch made"}))
+    assert (is_error, what in " ".join(said.split()), (folder / "made").exists()) == (True, True, False)
 
 
 async def test_a_credential_is_neither_returned_nor_found(tmp_path: Path, era: str) -> None:
@@ -77,8 +73,8 @@ async def test_a_credential_is_neither_returned_nor_found(tmp_path: Path, era: s
     assert [file for file in kept if TOKEN.encode() in file] == []
 
 
-async def test_what_a_project_denies_is_denied_by_its_own_rule(tmp_path: Path, era: str) -> None:
+async def test_what_a_project_denies_is_denied_by_its_own_rule(no_make: str, tmp_path: Path, era: str) -> None:
     (tmp_path / ".sandboxmcp/policies").mkdir(parents=True)
-    (tmp_path / ".sandboxmcp/policies/own.toml").write_text(RULE)
+    (tmp_path / ".sandboxmcp/policies/own.toml").write_text(no_make)
     [(is_error, said)] = await run(tmp_path, era, ("ctx_execute", {"language": "shell", "code": "make all"}))
     assert (is_error, "rule no-make" in said) == (True, True)

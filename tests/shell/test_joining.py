@@ -12,20 +12,6 @@ from typing import Any
 
 import pytest
 
-ASKS = """[pack]
-name = "asks"
-[[rule]]
-id = "colours"
-language = "python"
-import = "colorsys"
-verdict = "ask"
-because = "It has colours."
-instead = "Leave them."
-[[rule.example]]
-code = "import colorsys"
-verdict = "ask"
-"""
-
 
 @pytest.fixture
 def agent(talk: Callable[..., Any]) -> Any:
@@ -129,9 +115,9 @@ def test_an_input_that_waited_for_one_s_own_kernel_that_ends_is_not_run_and_a_re
 
 @pytest.mark.parametrize(("answer", "seen"), [("y", "\nallowed\n"), ("n", "denied: The user was asked and said no.")])
 def test_the_policy_s_questions_in_a_joined_kernel_are_put_to_who_sits_at_the_terminal(
-    terminal: Callable[..., Any], talk: Callable[..., Any], place: Any, answer: str, seen: str
+    terminal: Callable[..., Any], talk: Callable[..., Any], place: Any, asks: str, answer: str, seen: str
 ) -> None:
-    (place.project / "asks.toml").write_text(ASKS)
+    (place.project / "asks.toml").write_text(asks)
     place.environment["SANDBOXMCP_POLICY_PACKS"] = f"default,{place.project}/asks.toml"
     agent = talk("--kernel", "work")
     assert agent.ask("print(1)") == "1"
