@@ -33,6 +33,8 @@ _PIECED = 0.26
 """Tokens of each letter of a word in camelCase, beside the first token."""
 _FIRST_CJK = "\u2e80"
 _BYTES_PER_TOKEN = 4
+_PARTS = 1_024
+"""Sums of such parts are exact."""
 _REPEATED_RUN = 16
 """A token covers up to this many repetitions of one punctuation mark or blank."""
 
@@ -42,8 +44,17 @@ def estimate_tokens(text: str) -> int:
 
     Never below its bytes / 4: runs of blanks are cheap in some vocabularies and dear in others.
     """
-    pieces = math.ceil(_MARGIN * math.fsum(map(_COSTS.__getitem__, _WHOLE.findall(text))))
-    return max(pieces, -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN))
+    return math.ceil(exact_tokens(text))
+
+
+def exact_tokens(text: str) -> float:
+    """The estimate before it is rounded, in parts of 1,024: for texts that are put together from short lines.
+
+    A line that is rounded by itself costs half a token too much, in a manual every tenth.
+    """
+    pieces = _MARGIN * math.fsum(map(_COSTS.__getitem__, _WHOLE.findall(text)))
+    least = len(text.encode("utf-8", "surrogatepass")) / _BYTES_PER_TOKEN
+    return math.ceil(round(max(pieces, least) * _PARTS, 6)) / _PARTS
 
 
 class _Costs(dict[str, float]):

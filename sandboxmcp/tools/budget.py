@@ -1,16 +1,17 @@
 """Counting a text into a budget, line by line, so that the whole never exceeds it.
 
 The cost of a line is estimated with its line end. Lines never share a piece of the tokenizer's, so the sum of the costs
-of the lines is never below the estimate of the joined text.
+of the lines is never below the estimate of the joined text. Costs are added up before they are rounded.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.tokens import estimate_tokens
+from sandboxmcp.core.tokens import exact_tokens
 
 MINIMUM = 50
 MAXIMUM = 1_000_000
@@ -34,17 +35,22 @@ def checked_budget(budget_tokens: int) -> int:
 
 def cost(line: str) -> int:
     """Tokens of one line with its line end."""
-    return _remembered_cost(line) if len(line) <= _LONGEST_REMEMBERED else estimate_tokens(line + "\n")
+    return math.ceil(_exact_cost(line))
+
+
+def _exact_cost(line: str) -> float:
+    return _remembered_cost(line) if len(line) <= _LONGEST_REMEMBERED else exact_tokens(line + "\n")
 
 
 @lru_cache(maxsize=4_096)
-def _remembered_cost(line: str) -> int:
+def _remembered_cost(line: str) -> float:
     """A layout prices the same lines again and again."""
-    return estimate_tokens(line + "\n")
+    return exact_tokens(line + "\n")
 
 
 def total_cost(lines: Iterable[str]) -> int:
-    return sum(map(cost, lines))
+    """Tokens of the lines together: at most the sum of what they cost alone."""
+    return math.ceil(sum(map(_exact_cost, lines)))
 
 
 def cut(line: str, room: int) -> str:
@@ -60,13 +66,9 @@ def cut(line: str, room: int) -> str:
 
 def first_fitting(lines: Sequence[str], room: int) -> list[str]:
     """The lines from the first on that fit."""
-    kept: list[str] = []
-    for line in lines:
-        room -= cost(line)
-        if room < 0:
-            break
-        kept.append(line)
-    return kept
+    page = Page(room)
+    page.add_all(lines)
+    return page.lines
 
 
 def last_fitting(lines: Sequence[str], room: int) -> list[str]:
@@ -89,15 +91,20 @@ class Page:
     """Lines being put together under a budget."""
 
     def __init__(self, budget_tokens: int) -> None:
-        self.room = budget_tokens
         self.lines: list[str] = []
+        self._left: float = budget_tokens
+
+    @property
+    def room(self) -> int:
+        """Tokens that are left."""
+        return math.floor(self._left)
 
     def add(self, line: str) -> bool:
         """Add the line if it fits; says whether it did."""
-        price = cost(line)
-        if price > self.room:
+        price = _exact_cost(line)
+        if price > self._left:
             return False
-        self.room -= price
+        self._left -= price
         self.lines.append(line)
         return True
 

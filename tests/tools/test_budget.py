@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.tokens import estimate_tokens
-from sandboxmcp.tools.budget import Page, checked_budget, cut, fair_shares, first_fitting, last_fitting, total_cost
+from sandboxmcp.tools.budget import Page, checked_budget, cost, cut, fair_shares, first_fitting, last_fitting, total_cost
 
 lines = st.lists(st.text(alphabet=st.characters(exclude_characters="\n")), max_size=30)
 
@@ -35,6 +35,14 @@ def test_shares_stay_within_need_and_total_and_waste_nothing(needs: list[int], t
 @example([" \r"])
 def test_lines_together_never_cost_more_than_their_sum(texts: list[str]) -> None:
     assert estimate_tokens("\n".join(texts)) <= total_cost(texts)
+
+
+def test_short_lines_are_added_up_before_they_are_rounded() -> None:
+    manual = ["       -a, --all", "              list all of it"] * 50
+    page = Page(total_cost(manual))
+
+    assert page.add_all(manual)
+    assert estimate_tokens("\n".join(manual)) <= total_cost(manual) < 0.96 * sum(map(cost, manual))
 
 
 @given(st.text(max_size=500), st.integers(0, 60))
