@@ -72,20 +72,24 @@ def _explain(
     language: Language = None,
     setting: Where = "kernel",
 ) -> int:
-    """Print the verdict on a piece of code, the rule that spoke, why, what to do instead, and what could not be known."""
+    """Print the verdict on a piece of code: the rule, why, what to do instead, what cannot be known, what finds no network."""
     from sandboxmcp.cli.quick import remember
 
     engine = Services(settings).engine
-    verdict = engine.judge(code, language or "shell", _setting(setting))
+    where, spoken = _setting(setting), language or "shell"
+    verdict = engine.judge(code, spoken, where)
+    outlook = engine.outlook(code, spoken) if where == "kernel" and verdict.action == "allow" else ()
     if settings == load_settings():  # what flags changed holds for this call alone
         remember(engine, settings)
     if as_json:
         facts = asdict(verdict)
-        print(json.dumps({"ok": verdict.action == "allow", "verdict": facts.pop("action"), **facts}))
+        print(json.dumps({"ok": verdict.action == "allow", "verdict": facts.pop("action"), **facts, "outlook": outlook}))
     else:
         print(_line(verdict))
         for part in verdict.unknown:
             print(f"unknown: {part}")
+        for part in outlook:
+            print(part)
     return 0 if verdict.action == "allow" else _DENIED
 
 

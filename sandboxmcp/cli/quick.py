@@ -27,9 +27,9 @@ def explain_quickly(arguments: Sequence[str]) -> int | None:
     known = _known()
     if known is None:
         return None
-    from sandboxmcp.policy.prefilter import surely_allowed
+    from sandboxmcp.policy.prefilter import surely_allowed, surely_without_network
 
-    if not surely_allowed(code, language, known["words"]):
+    if not surely_allowed(code, language, known["words"]) or not surely_without_network(code, known["words"]):
         return None
     print("allow.")
     return 0
@@ -81,7 +81,11 @@ def _known() -> Any:
             if about.st_uid != os.geteuid() or about.st_mode & 0o022:
                 return None
             known = json.load(file)
-        fresh = known["environment"] == _environment() and all(_stamp(file) == [*rest] for file, *rest in known["stamps"])
+        fresh = (
+            "network" in known["words"]
+            and known["environment"] == _environment()
+            and all(_stamp(file) == [*rest] for file, *rest in known["stamps"])
+        )
         return known if fresh else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -11,6 +11,7 @@ from sandboxmcp.policy.analysis import facts_of
 from sandboxmcp.policy.brokered import with_options
 from sandboxmcp.policy.effects import effects_of
 from sandboxmcp.policy.facts import Call, Capability, Command, Fact, Import, Unknown
+from sandboxmcp.policy.outlook import network_outlook
 from sandboxmcp.policy.pack import Pack
 from sandboxmcp.policy.paths import Places
 from sandboxmcp.policy.programs import Function, Knowledge, Program
@@ -78,6 +79,10 @@ class Engine:
         return Verdict(
             self._action(rule), pack.name, rule.id, line, rule.because, rule.instead, program=_title(fact), unknown=listed
         )
+
+    def outlook(self, code: str, language: str) -> tuple[str, ...]:
+        """What of allowed code would fail inside for want of a network, each part with its line."""
+        return network_outlook(self._facts(code, language), self.brokers())
 
     def _action(self, rule: Rule) -> Action:
         return "deny" if self._ask_is_deny and rule.verdict == "ask" else rule.verdict

@@ -52,7 +52,13 @@ def words_of(engine: Engine) -> dict[str, Any]:
         closed = closed or "" in found
         fragments |= found
     python |= {name.split(".")[0] for language, name in engine.knowledge.functions if language == "python"}
-    return {"shell": sorted(shell), "python": sorted(python), "fragments": sorted(fragments), "closed": closed}
+    return {
+        "shell": sorted(shell),
+        "python": sorted(python),
+        "fragments": sorted(fragments),
+        "closed": closed,
+        "network": _network(engine),
+    }
 
 
 def surely_allowed(code: str, language: str, words: Mapping[str, Any]) -> bool:
@@ -63,17 +69,34 @@ def surely_allowed(code: str, language: str, words: Mapping[str, Any]) -> bool:
         if not _SHELL.fullmatch(code) or not _CLOSED.fullmatch(code) or "<<" in code:
             return False
         bare = code.replace('"', "").replace("'", "")
-        spoken = set(_WORD.findall(bare))
+        spoken = _spoken(bare)
         if not _DOT.search(bare):  # a dot alone is `source`, in a path it is a folder
             spoken.discard(".")
-        spoken |= {_VERSION.sub("", word) for word in spoken} | {word.rsplit("=", 1)[-1] for word in spoken}
-        spoken |= {word.lower().removesuffix(".exe") for word in spoken if word.lower().endswith(".exe")}
         return spoken.isdisjoint(words["shell"])
     if language == "python":
         plain = _PYTHON.fullmatch(code) and "!" not in code and "%" not in code and "\\" not in code
         nested = sum(map(code.count, "([{")) > _MOST_NESTED or code.count("    ") > 10 * _MOST_NESTED
         return bool(plain) and not nested and set(_NAME.findall(code)).isdisjoint(words["python"])
     return False
+
+
+def surely_without_network(code: str, words: Mapping[str, Any]) -> bool:
+    """True, for code that is surely allowed: no program in it wants a network, so that nothing is to be said of one."""
+    spoken = _spoken(code.replace('"', "").replace("'", ""))
+    return all(spoken.isdisjoint(names) or (firsts and spoken.isdisjoint(firsts)) for names, firsts in words["network"])
+
+
+def _spoken(bare: str) -> set[str]:
+    """The words of a code without quotes, in each form that could name a program."""
+    spoken = set(_WORD.findall(bare))
+    spoken |= {_VERSION.sub("", word) for word in spoken} | {word.rsplit("=", 1)[-1] for word in spoken}
+    return spoken | {word.lower().removesuffix(".exe") for word in spoken if word.lower().endswith(".exe")}
+
+
+def _network(engine: Engine) -> list[list[list[str]]]:
+    """Of each way to want a network its programs, and one of the words that must come first; none: without such a word too."""
+    ways = [rule for pack in engine.packs for rule in pack.capabilities if rule.id == "network"]
+    return [[sorted({name for *_, name in rule.keys}), sorted(dict(rule.when).get("first", []))] for rule in ways]
 
 
 def _programs(engine: Engine) -> Iterator[str]:

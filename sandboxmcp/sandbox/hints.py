@@ -22,10 +22,14 @@ _UNRESOLVED = re.compile(
 
 def network_hint(stderr_tail: str, brokered: Collection[str]) -> str:
     """A sentence for a script that wanted a network, or nothing. `brokered`: the programs that are let out."""
-    if not _UNRESOLVED.search(stderr_tail):
-        return ""
+    return no_network(brokered) if _UNRESOLVED.search(stderr_tail) else ""
+
+
+def no_network(brokered: Collection[str]) -> str:
+    """That there is none, and which programs are let out nevertheless."""
     let_out = f"; let out, in the forms that the policy names: {', '.join(sorted(brokered))}" if brokered else ""
-    more = "; the user's pack research adds git, pip, npm and others for reading" if brokered and "git" not in brokered else ""
+    reading = any(name.startswith("git") for name in brokered)
+    more = "; the user's pack research adds git, pip, npm and others for reading" if brokered and not reading else ""
     return f"there is no network in the sandbox{let_out}{more}"
 
 

@@ -29,6 +29,13 @@ def test_explain_allows_without_a_rule_and_lists_what_is_unknown(say: Say) -> No
     assert (said.code, said.out) == (0, "allow.\nunknown: line 1: which program runs\n")
 
 
+def test_explain_says_of_what_is_allowed_that_it_would_find_no_network(say: Say) -> None:
+    said, known = [say("policy", "explain", *more, "--", "pip install x") for more in ((), ("--json",))]
+    assert (said.code, said.out.splitlines()[0], known.document["outlook"]) == (0, "allow.", [said.out.splitlines()[1]])
+    assert "pip install (line 1) would fail: there is no network in the sandbox" in said.out
+    assert say("policy", "explain", "--setting", "host", "--", "pip install x").out == "allow.\n"
+
+
 def test_explain_asks_on_the_host_and_denies_in_a_pipeline(say: Say) -> None:
     asked = say("policy", "explain", "--setting", "host", "--json", "--", "$C x")
     denied = say("policy", "explain", "--setting", "host", "--policy-packs", "ci", "--json", "--", "$C x")

@@ -26,8 +26,8 @@ def test_a_second_question_is_answered_at_once_and_alike(remembered: Say, capsys
 
 
 def test_what_could_match_a_rule_goes_to_the_packs(remembered: Say) -> None:
-    codes = ["curl u", "$C", "rm -rf /", "echo x > .envrc"]
-    assert [explain_quickly(("policy", "explain", "--", code)) for code in codes] == [None] * 4
+    codes = ["curl u", "$C", "rm -rf /", "echo x > .envrc", "npm install"]
+    assert [explain_quickly(("policy", "explain", "--", code)) for code in codes] == [None] * 5
 
 
 @pytest.mark.parametrize(
