@@ -59,5 +59,6 @@ echo "setup: installing dependencies"
 .venv/bin/uv pip install --quiet --python .venv/bin/python --compile-bytecode --editable . --group dev \
     --constraint constraints-dev.txt --build-constraint constraints-dev.txt ||
     fail "uv could not install the dependencies (above)." "Make sure that uv reaches a package index (network, proxy or UV_DEFAULT_INDEX), then run make again."
+.venv/bin/python -m compileall -q kernels/guest # an editable install leaves it out, and the sandbox cannot write it
 printf '%s\n%s\n' "$folder" "$inputs" >"$stamp"
 echo "setup: ready"

@@ -23,6 +23,7 @@ import sys
 import warnings
 
 import courtesy
+import ipykernel.kernelapp
 import processes
 import zmq
 from ending import end_as_child, finish_as_interpreter
@@ -32,6 +33,7 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.shellchannel import ShellChannelThread
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
+from publishing import PublishingThread
 from tracebacks import SCRIPT_NAME, script_traceback
 from traitlets import Type
 from traitlets.config import Config
@@ -170,6 +172,10 @@ class App(IPKernelApp):
         self.debug_shell_socket = context.socket(zmq.DEALER)
         self.control_thread = ControlThread(daemon=True)
         self.shell_channel_thread = ShellChannelThread(context, daemon=True)
+
+    def init_iopub(self, context):
+        ipykernel.kernelapp.IOPubThread = PublishingThread
+        super().init_iopub(context)
 
     def init_heartbeat(self):
         self.heartbeat = None

@@ -36,12 +36,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves out 
 import commands
 import processes
 
-PRELOAD = (
+PRELOAD = "ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell kernel foreign".split()
+"""What a kernel cannot start without. None of what is imported here or below starts a thread."""
+PRELOAD_LATER = (
     "IPython.core.completerlib IPython.core.debugger IPython.core.oinspect IPython.extensions.storemagic IPython.utils.wildcard "
-    "encodings.idna encodings.latin_1 faulthandler ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell pdb cProfile "
-    "profile pstats sqlite3 tornado.gen tornado.locks tornado.platform.asyncio tornado.queues unicodedata"
+    "encodings.idna encodings.latin_1 faulthandler pdb cProfile profile pstats sqlite3 tornado.gen tornado.locks "
+    "tornado.platform.asyncio tornado.queues unicodedata"
 ).split()
-"""What a kernel imports anyway while it starts, and what first executions import late. None of it starts a thread."""
+"""What starts and first executions import besides: imported while no order waits, so that the first one need not wait for it."""
 BROKER = b"\0sandboxmcp/broker"
 """The address that shims/shim.py asks."""
 _PR_SET_CHILD_SUBREAPER = 36
@@ -63,8 +65,11 @@ class Launcher:
         signal.set_wakeup_fd(wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.announce()
+        later = iter(PRELOAD_LATER)
         while True:
-            readable, _, _ = select.select([self.control, wake_r], [], [])
+            readable, _, _ = select.select([self.control, wake_r], [], [], 0 if later else None)
+            if not readable and later:
+                later = import_next(later)
             if wake_r in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake_r, 4096)
@@ -158,6 +163,16 @@ class Launcher:
         return swept
 
 
+def import_next(names):
+    """Import the next of the names and see to it that forks share it. Returns the rest; None when that was all."""
+    name = next(names, None)
+    if name is None:
+        gc.freeze()
+        return None
+    __import__(name)
+    return names
+
+
 def prepare_child(cpu_s):
     """Undo what only the launcher needs: its signals and its invisibility; limit the processor time, in seconds."""
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 2))  # first SIGXCPU, two seconds later SIGKILL
@@ -245,7 +260,7 @@ def main():
     apply_limits(limits)
     # ipykernel takes an ImportError as "no debugger": saves a third of a kernel's start and 8 MiB each.
     sys.modules["debugpy"] = None
-    for name in (*PRELOAD, "kernel", "foreign"):
+    for name in PRELOAD:
         __import__(name)
     for name in sys.argv[3:]:
         with contextlib.suppress(ImportError):  # a script that needs it will say so itself

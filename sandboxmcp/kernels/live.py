@@ -123,7 +123,7 @@ class LiveKernel:
         _ = self.item.host_pid  # looked for now, while nobody waits
 
     async def _welcomed(self) -> None:
-        """ipykernel says so itself. Seldom, and when busy, a subscription does not wake it: then it is nudged, as others are."""
+        """Ours says so itself (kernels/guest/publishing.py). One that does not in time is nudged, as others are."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WELCOME_S):
                 while (await self._client.get_iopub_msg())["header"]["msg_type"] != "iopub_welcome":

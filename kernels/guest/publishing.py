@@ -1,0 +1,19 @@
+"""The thread that sends what a kernel says to all its clients, so that it sees every one of them come.
+
+ipykernel's sends on the socket directly. Such a send takes along the wake-up by which ZeroMQ tells that something has arrived; a
+subscription that came just then was not looked at until the next one, and its client waited for a welcome that was never sent.
+"""
+
+import threading
+
+import zmq
+from ipykernel.iostream import IOPubThread
+
+
+class PublishingThread(IOPubThread):
+    """ipykernel's, which after each message looks for subscriptions itself."""
+
+    def _really_send(self, msg, *args, **kwargs):
+        super()._really_send(msg, *args, **kwargs)
+        if threading.current_thread() is self.thread and not self.closed:
+            self._xpub_stream.flush(zmq.POLLIN)
