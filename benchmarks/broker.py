@@ -22,7 +22,8 @@ from pathlib import Path
 
 from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import load_settings
-from sandboxmcp.kernels.runner import Runner, RunSession
+from sandboxmcp.kernels.runner import Runner
+from sandboxmcp.kernels.session import RunSession
 from sandboxmcp.policy.engine import load_engine
 from sandboxmcp.sandbox.broker.session import make_broker
 

@@ -27,7 +27,8 @@ from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import Settings, load_settings
 from sandboxmcp.kernels.launcher import Launcher
 from sandboxmcp.kernels.live import LiveKernel, Reply
-from sandboxmcp.kernels.runner import Runner, RunSession
+from sandboxmcp.kernels.runner import Runner
+from sandboxmcp.kernels.session import RunSession
 from sandboxmcp.kernels.specs import PREFIX
 from sandboxmcp.sandbox.usage import children, memory_of, tree
 

@@ -25,8 +25,9 @@ from sandboxmcp.core.model import Script
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.kernels.languages import script_languages
-from sandboxmcp.kernels.runner import Runner, RunSession
+from sandboxmcp.kernels.runner import Runner
 from sandboxmcp.kernels.runtimes import NotInstalled
+from sandboxmcp.kernels.session import RunSession
 
 
 def guest_commands() -> Any:

@@ -15,7 +15,7 @@ from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.receipt import counted, duration
 
 if TYPE_CHECKING:
-    from sandboxmcp.kernels.runner import RunSession
+    from sandboxmcp.kernels.session import RunSession
 
 _MIB = 1 << 20
 _DONE: Mapping[str, str] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandboxmcp.core.model import Script
-from sandboxmcp.kernels.runner import RunSession
+from sandboxmcp.kernels.session import RunSession
 
 
 def capture_files(session: RunSession) -> set[str]:

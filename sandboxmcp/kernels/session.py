@@ -1,0 +1,287 @@
+"""One running sandbox and the scripts in it: each fresh or in a named kernel, watched, and ended with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import zmq.asyncio
+
+from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.core.settings import Settings
+from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
+from sandboxmcp.kernels.capture import ItemCapture
+from sandboxmcp.kernels.connection import SocketFolder
+from sandboxmcp.kernels.languages import script_languages
+from sandboxmcp.kernels.launcher import Item, Launcher
+from sandboxmcp.kernels.live import KernelPlace, LiveKernel
+from sandboxmcp.kernels.manager import message_context
+from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels, check_stateful
+from sandboxmcp.kernels.pool import BEHIND_S, KernelPool
+from sandboxmcp.kernels.registry import Registry
+from sandboxmcp.kernels.running import Begun, Running
+from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
+from sandboxmcp.sandbox.broker.session import Broker
+from sandboxmcp.sandbox.hints import limit_hint, network_hint
+from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
+
+_MOST_AT_ONCE = 8
+"""Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""
+OnPartial = Callable[[Outcome], None]
+OnBegin = Callable[[Begun], None]
+
+
+class RunSession:
+    """One running sandbox, able to run any number of scripts at once."""
+
+    def __init__(self, settings: Settings, captures: Path, launcher: Launcher, registry: Registry | None = None) -> None:
+        self._captures = captures
+        self._cap: int = settings["limits.output"]
+        self._launcher = launcher
+        self._context: zmq.asyncio.Context = message_context()
+        self._sockets = SocketFolder()
+        self._allowed: tuple[str, ...] = settings["kernelspecs"]
+        place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings["kernel_start_s"])
+        self._pool = KernelPool(place, captures)
+        self.named = NamedKernels(place, captures, registry)
+        self._scripts = script_languages()
+        self._runtimes = Runtimes(launcher, captures)
+        self._tidying: set[asyncio.Task[None]] = set()
+        self._reaping = asyncio.ensure_future(self.named.reap_forever(settings["kernel_idle_s"]))
+        self._running = 0
+        self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
+        self._watchdog = Watchdog(
+            launcher.written,
+            WatchLimits(settings["limits.memory"], settings["limits.workspace"], settings["limits.files"]),
+            launcher.process.kill,
+        )
+
+    @classmethod
+    async def start(
+        cls, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None
+    ) -> RunSession:
+        return cls(settings, captures, await Launcher.start(settings, broker), registry)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the sandbox runs."""
+        return self._launcher.alive
+
+    @property
+    def usable(self) -> bool:
+        """False when the sandbox has ended, or is to be replaced for what the host has changed since, and nothing runs in it."""
+        return self._launcher.alive and not (self._running == 0 and self._launcher.outdated)
+
+    @property
+    def outdated(self) -> str:
+        """Why a sandbox that lives is to be replaced."""
+        return self._launcher.outdated
+
+    async def run(self, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None) -> Outcome:
+        """Run one script to its end, at most `script.timeout_s` seconds.
+
+        Cancelled, it kills the item with everything it started, passes what was captured to `on_partial`, and lets the
+        cancellation go on. A language that is not installed is an outcome too: the script is skipped.
+
+        Raises:
+            UsageError: the language is unknown, the script's file cannot be bound, or the code cannot be passed on (a NUL byte).
+            KernelError: the sandbox or the kernel died before the script began.
+        """
+        async with self._turns, bound(self._launcher, script.file, self._captures) as file:
+            try:
+                running = await self._begin(script, file)
+            except NotInstalled as missing:
+                return Outcome(script, "skipped", None, 0.0, reason=str(missing))
+            return await self._run(script, running, on_partial, on_begin)
+
+    async def _run(self, script: Script, running: Running, on_partial: OnPartial | None, on_begin: OnBegin | None) -> Outcome:
+        if on_begin is not None:
+            on_begin(running.begun)
+        watched = self._watch(running.item, sends=running.kernel is not None)
+        self._running += 1
+        started = time.monotonic()
+        status: Status | None = None
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            async with asyncio.timeout(script.timeout_s):
+                await running.finished()
+        except TimeoutError:
+            status = "timeout"
+        except asyncio.CancelledError as error:
+            status, cancelled = "cancelled", error
+        except BaseException:
+            await self._end(running, watched, "killed", time.monotonic() - started)  # a fault of ours must not leave it running
+            raise
+        ending = asyncio.ensure_future(self._end(running, watched, status, time.monotonic() - started))
+        with anyio.CancelScope(shield=True):
+            while not ending.done():
+                try:
+                    await asyncio.shield(ending)
+                except asyncio.CancelledError as error:  # in the middle of the end: what was captured must not be lost now
+                    cancelled = error
+        if cancelled is None:
+            return ending.result()
+        if on_partial is not None:
+            on_partial(ending.result())
+        raise cancelled
+
+    async def run_in(
+        self,
+        name: str,
+        script: Script,
+        on_partial: OnPartial | None = None,
+        on_begin: OnBegin | None = None,
+        must_run: bool = False,
+    ) -> Outcome:
+        """The same in the kernel of that name, whose variables live on; it is started on first use, or `must_run` already.
+
+        Raises:
+            UsageError: the name or the language cannot be used for a kernel that stays.
+            KernelError: the kernel does not start.
+            KernelGone: it must run already and does not, or ended while this script waited for its turn.
+        """
+        check_stateful(script.language, self._allowed)
+        try:
+            async with bound(self._launcher, script.file, self._captures) as file:
+                outcome = await self.named.run(name, script, self._watch_named, on_begin, file, must_run)
+        except CancelledRun as cancelled:
+            if on_partial is not None:
+                on_partial(cancelled.outcome)
+            raise
+        return await self._swept(outcome)
+
+    async def states(self) -> list[KernelState]:
+        """What each named kernel is and has."""
+        return await self.named.states()
+
+    async def runtimes(self) -> dict[str, str | NotInstalled]:
+        """For each language that runs as a process: the program that does it here, or what is missing."""
+
+        async def look(name: str) -> str | NotInstalled:
+            try:
+                return (await self._runtimes.find(self._scripts[name])).program
+            except NotInstalled as missing:
+                return missing
+
+        return dict(zip(self._scripts, await asyncio.gather(*map(look, self._scripts)), strict=True))
+
+    def _watch_named(self, kernel: LiveKernel) -> Callable[[], str]:
+        watched = self._watch(kernel.item, sends=True)
+        self._running += 1
+
+        def finish() -> str:
+            self._running -= 1
+            self._watchdog.finish(watched)
+            return watched.breach
+
+        return finish
+
+    async def _begin(self, script: Script, file: str | None) -> Running:
+        if script.language in self._scripts:
+            return await self._begin_process(script, file)
+        if script.language != "python":
+            if script.language in self._allowed:
+                kernel = await self._pool.foreign(script.language)
+                return Running(script, kernel.item, kernel.capture, kernel)
+            known = sorted({"python", *self._scripts, *self._allowed})
+            raise UsageError(f"there is no language {script.language[:60]!r}", f"Use one of: {', '.join(known)}.")
+        kernel = await self._pool.lease()
+        return Running(script, kernel.item, kernel.capture, kernel, prelude(script, file))
+
+    def _watch(self, item: Item, *, sends: bool) -> Watched:
+        loop = asyncio.get_running_loop()
+
+        def kill() -> None:
+            loop.call_soon_threadsafe(item.kill)
+
+        return self._watchdog.begin(item.host_pid, kill, sends=sends)
+
+    async def _end(self, running: Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
+        """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
+        try:
+            outcome = await running.outcome(status, wall_s)
+        finally:
+            self._running -= 1
+            self._watchdog.finish(watched)
+        outcome = await self._swept(self._explained(outcome, watched))
+        if running.folder:
+            self._tidy(remove_folder(self._launcher, running.folder))
+        if running.kernel is not None:
+            self._tidy(running.kernel.forget())
+            self._pool.replenish()
+        return outcome
+
+    def _tidy(self, work: Coroutine[None, None, None]) -> None:
+        """Do it behind the answer, which is on its way out of the loop first; the session's end waits for it."""
+
+        async def later() -> None:
+            try:
+                await asyncio.sleep(BEHIND_S)
+            finally:
+                await work
+
+        tidying = asyncio.ensure_future(later())
+        self._tidying.add(tidying)
+        tidying.add_done_callback(self._tidying.discard)
+
+    async def _swept(self, outcome: Outcome) -> Outcome:
+        """The same, after protected paths that appeared meanwhile were moved aside."""
+        moved = await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep)
+        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *moved)))) if moved else outcome
+
+    def _explained(self, outcome: Outcome, watched: Watched) -> Outcome:
+        """The same with the limit that ended it, or that it probably met."""
+        if watched.breach:
+            return replace(outcome, status="killed", exit_code=None, reason=f"killed: {watched.breach}")
+        group = self._launcher.process.group
+        if outcome.status == "killed" and group is not None and group.out_of_memory_kills():
+            return replace(outcome, reason=f"killed: more memory than {in_gib(self._limits['limits.memory'])}; raise limits.memory")
+        if outcome.status != "failed" or outcome.stderr is None:
+            return outcome
+        ended_by = outcome.reason.removeprefix("ended by ")
+        said = _tail(outcome.stderr.path)
+        hints = limit_hint(said, ended_by, self._limits), network_hint(said, self._launcher.brokered)
+        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *hints))))
+
+    async def _begin_process(self, script: Script, file: str | None) -> Running:
+        if "\0" in script.code:
+            raise UsageError("the code has a NUL byte, which no shell can take", "Remove it, or write it as an escape such as \\0.")
+        table = (await self._runtimes.find(self._scripts[script.language])).table(file)
+        folder = private_folder("script") if table.get("name") or table.get("files") else ""
+        capture = ItemCapture(self._captures, secrets.token_hex(8), self._cap, self._launcher.process.uid)
+        try:
+            code = script.code.encode(errors="surrogateescape")
+            item = await self._launcher.fork_script(table, code, capture.streams, folder, script.cwd)
+            capture.close_writers()
+        except BaseException:
+            capture.discard()
+            raise
+        running = Running(script, item, capture, None)
+        running.folder = folder
+        return running
+
+    async def close(self) -> None:
+        """End the sandbox; scripts that still run end as killed."""
+        self._watchdog.stop()
+        self._reaping.cancel()
+        await self._pool.close()
+        await self.named.close()
+        await self._launcher.close()
+        await asyncio.gather(*self._tidying, return_exceptions=True)
+        self._sockets.remove()
+        self._context.destroy(linger=0)
+
+
+def _tail(path: Path) -> str:
+    """The last 4 KiB of a file, as text."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+        return file.read().decode(errors="replace")
