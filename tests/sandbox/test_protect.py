@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
+import struct
 import subprocess
 
 import pytest
 
 from sandboxmcp.sandbox.protect import Covered, covered, look_at, sockets_of_host
+from sandboxmcp.sandbox.submodules import submodules
 
 NAMES = (".git/hooks", ".git/config", ".envrc")
 
@@ -128,6 +131,29 @@ def test_no_planted_hook_runs_on_the_host(repository, tmp_path, plant):
     git(repository.workspace, "commit", "-q", "--allow-empty", "-m", "second")
     assert git(repository.workspace, "log", "--format=%s").split() == ["second", "first"]
     assert not list(repository.workspace.rglob("PWNED"))
+
+
+def entry(mode, name, told=None):
+    """One file of an index, version 2; `told`: the length that its flags tell."""
+    length = len(name) if told is None else told
+    whole = struct.pack(">24xI12x20sH", mode, b"\1" * 20, length) + name
+    return whole + b"\0" * (8 - len(whole) % 8)
+
+
+def test_a_name_that_ends_before_its_told_length_hides_no_submodule(repository):
+    inner = entry(0o100644, b"b") * 3
+    decoy = b"a" + b"\0" * 9 + inner + b"x"  # read to its NUL, what follows would look like the rest of the index
+    entries = entry(0o100644, decoy) + entry(0o160000, b"lib")
+    body = struct.pack(">4sII", b"DIRC", 2, 2) + entries
+    (repository.workspace / ".git/index").write_bytes(body + hashlib.sha1(body, usedforsecurity=False).digest())
+    assert (git(repository.workspace, "ls-files")[-4:], submodules(repository.workspace)) == ("lib\n", ("lib",))
+
+
+def test_an_index_that_a_script_keeps_cutting_does_not_end_the_server(repository):
+    cut = "import os\nwith open('.git/index', 'wb') as file:\n    while True: file.truncate(1 << 26), file.truncate(0)"
+    cutting = repository.start(repository.run_here(cut, timeout_s=60))
+    assert {repository.run("true", "shell").outcome.status for _ in range(20)} == {"ok"}
+    cutting.cancel()
 
 
 def test_a_submodule_of_the_hosts_stays_one_whose_settings_cannot_be_written(repository, tmp_path):
