@@ -18,6 +18,13 @@ _PIECE = re.compile(
 )
 _WHOLE = re.compile(re.sub(r"\?P<\w+>", "?:", _PIECE.pattern))
 """The same pieces as whole texts: what a piece costs depends on nothing else."""
+_SPACE = r" \t-\r\x1c-\x1f"
+_BLANK = r" \t\x0b-\r\x1c-\x1f"
+_ASCII = re.compile(
+    r"[\t -/:-@[-`{-~]?[A-Za-z]+|[0-9]{1,3}"
+    rf"| ?[^A-Za-z0-9{_SPACE}]+\n*|[{_SPACE}]*\n|[{_BLANK}]+(?=[{_BLANK}][^{_SPACE}])|[{_BLANK}]+"
+)
+"""The same pieces of texts of ASCII, found in two thirds of the time: the classes of Unicode are dear."""
 _REMEMBERED = 20_000
 _LONGEST_REMEMBERED = 40
 _KNOWN_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -52,8 +59,9 @@ def exact_tokens(text: str) -> float:
 
     A line that is rounded by itself costs half a token too much, in a manual every tenth.
     """
-    pieces = _MARGIN * math.fsum(map(_COSTS.__getitem__, _WHOLE.findall(text)))
-    least = len(text.encode("utf-8", "surrogatepass")) / _BYTES_PER_TOKEN
+    plain = text.isascii()
+    pieces = _MARGIN * math.fsum(map(_COSTS.__getitem__, (_ASCII if plain else _WHOLE).findall(text)))
+    least = (len(text) if plain else len(text.encode("utf-8", "surrogatepass"))) / _BYTES_PER_TOKEN
     return math.ceil(round(max(pieces, least) * _PARTS, 6)) / _PARTS
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from sandboxmcp.core.model import Hit
 from sandboxmcp.store.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_of, words_in
-from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, total_cost
+from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, exact_cost
 from sandboxmcp.tools.extract import GAP, RUN
 from sandboxmcp.tools.fence import fenced, one_line
 from sandboxmcp.tools.items import Found, Others
@@ -48,14 +50,20 @@ def _heading(hit: Hit, query: str) -> str:
     return "" if folded(innermost) in folded(hit.text) else one_line(innermost, 60)
 
 
-@lru_cache(maxsize=1024)
 def _by_title(hit: Hit, query: str) -> bool:
     """Does the heading over the hit hold a word of the query, and its text none? Words are compared by how they begin."""
+    beginnings, title = _beginnings(query), folded(hit.title)
+    if not any(one in title for one in beginnings):
+        return False
+    text = folded(hit.text)
+    return not any(one in text for one in beginnings)
+
+
+@lru_cache(maxsize=64)
+def _beginnings(query: str) -> frozenset[str]:
     words = [folded(part) for word in words_in(query) for part in (word, *pieces_of(word))]
     words = [word for word in words if word not in STOP_WORDS] or words
-    beginnings = {word[: max(_STEM, len(word) - _ENDING)] for word in words}
-    text, title = folded(hit.text), folded(hit.title)
-    return any(one in title for one in beginnings) and not any(one in text for one in beginnings)
+    return frozenset(word[: max(_STEM, len(word) - _ENDING)] for word in words)
 
 
 def may_fit(hit: Hit, room: int) -> bool:
@@ -63,35 +71,62 @@ def may_fit(hit: Hit, room: int) -> bool:
     return room >= 2 * SMALLEST or len(hit.text) <= _MOST_LETTERS * room
 
 
-def fitting(hit: Hit, told: str, words: Collection[str], room: int, *, first: bool) -> Hit | None:
+def fitting(hit: Hit, told: str, words: Collection[str], room: int, *, labelled: bool, first: bool) -> Hit | None:
     """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
-    if price(hit, told) <= room:
+    if price(hit, told, labelled=labelled) <= room:
         return hit
     if not first and room < 2 * SMALLEST:
         return None
-    trimmed = _trimmed(hit, told, words, room)
+    trimmed = _trimmed(hit, told, words, room, labelled=labelled)
     tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
-    return trimmed if price(trimmed, told) <= room and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
+    fits = price(trimmed, told, labelled=labelled) <= room
+    return trimmed if fits and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
 
 
-def block(hit: Hit, told: str) -> list[str]:
-    """The citation and the fenced lines, a run of equal ones as one."""
-    title = f" {one_line(hit.label, 60)}" if hit.label else ""
-    lines: list[str] = []
-    for line, run in groupby(fenced(hit.text.split("\n"))):
-        number = len(list(run))
-        lines += [cut(line, LINE_TOKENS)] * (number if number < RUN else 1)
-        lines += [f"{GAP} {number - 1} more lines like it"] if number >= RUN else []
-    return [hit.citation + title + told, *lines]
+class Block(NamedTuple):
+    """Lines of an answer, and what they cost exactly."""
+
+    lines: tuple[str, ...]
+    price: float
+
+
+def block(hit: Hit, told: str, *, labelled: bool) -> Block:
+    """The citation, with the label unless the reader has it (`labelled`), and the fenced lines."""
+    head, body = _head(hit, told, labelled=labelled), _body(hit.text)
+    return Block((head, *body.lines), exact_cost(head) + body.price)
+
+
+def price(hit: Hit, told: str, *, labelled: bool) -> int:
+    """Tokens of its block."""
+    return math.ceil(exact_cost(_head(hit, told, labelled=labelled)) + _body(hit.text).price)
+
+
+def _head(hit: Hit, told: str, *, labelled: bool) -> str:
+    return hit.citation + told if labelled or not hit.label else f"{hit.citation} {one_line(hit.label, 60)}{told}"
 
 
 @lru_cache(maxsize=1024)
-def price(hit: Hit, told: str) -> int:
-    """Asked again for every try at sharing out the budget."""
-    return total_cost(block(hit, told))
+def _body(text: str) -> Block:
+    """The fenced lines of a text, a run of equal ones as one. Asked for again for every try at sharing out the budget."""
+    lines = fenced(text.split("\n"))
+    if len(lines) - len(set(lines)) >= RUN - 1:
+        lines = list(_runs_told(lines))
+    prices = list(map(exact_cost, lines))
+    if max(prices) > LINE_TOKENS:
+        lines = [cut(line, LINE_TOKENS) for line in lines]
+        prices = list(map(exact_cost, lines))
+    return Block(tuple(lines), sum(prices))
 
 
-def _trimmed(hit: Hit, told: str, words: Collection[str], room: int) -> Hit:
+def _runs_told(lines: Iterable[str]) -> Iterator[str]:
+    for line, run in groupby(lines):
+        number = len(list(run))
+        yield from [line] * (number if number < RUN else 1)
+        if number >= RUN:
+            yield f"{GAP} {number - 1} more lines like it"
+
+
+def _trimmed(hit: Hit, told: str, words: Collection[str], room: int, *, labelled: bool) -> Hit:
     """The hit with only the lines around the one that holds most words of the query, as many as fit."""
     lines = hit.text.split("\n")
     best = best_line(lines, words)
@@ -99,11 +134,11 @@ def _trimmed(hit: Hit, told: str, words: Collection[str], room: int) -> Hit:
     while True:
         wider = [(first, last + 1)] if last + 1 < len(lines) else []
         wider += [(first - 1, last)] if first else []
-        fitting = [pair for pair in wider if total_cost(block(_window(hit, lines, *pair), told)) <= room]
-        if not fitting:
+        windows = (pair for pair in wider if price(_window(hit, lines, *pair), told, labelled=labelled) <= room)
+        if (fitting := next(windows, None)) is None:
             break
-        first, last = fitting[0]
-    return _cut_line(_window(hit, lines, first, last), told, words, room)
+        first, last = fitting
+    return _cut_line(_window(hit, lines, first, last), told, words, room, labelled=labelled)
 
 
 def words_of(query: str) -> set[str]:
@@ -119,9 +154,9 @@ def _window(hit: Hit, lines: Sequence[str], first: int, last: int) -> Hit:
     return replace(hit, text="\n".join(lines[first : last + 1]), first_line=hit.first_line + first, last_line=hit.first_line + last)
 
 
-def _cut_line(hit: Hit, told: str, words: Iterable[str], room: int) -> Hit:
+def _cut_line(hit: Hit, told: str, words: Iterable[str], room: int, *, labelled: bool) -> Hit:
     """A single line that is too long even alone, cut at its end; and at its beginning where no word would be left otherwise."""
-    left = room - cost(block(hit, told)[0])
+    left = room - cost(_head(hit, told, labelled=labelled))
     if "\n" in hit.text or cost(fenced([hit.text])[0]) <= left:
         return hit
     short = cut(hit.text, max(left - 2, 0))

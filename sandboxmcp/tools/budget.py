@@ -35,10 +35,11 @@ def checked_budget(budget_tokens: int) -> int:
 
 def cost(line: str) -> int:
     """Tokens of one line with its line end."""
-    return math.ceil(_exact_cost(line))
+    return math.ceil(exact_cost(line))
 
 
-def _exact_cost(line: str) -> float:
+def exact_cost(line: str) -> float:
+    """The same before it is rounded: such costs may be added up."""
     return _remembered_cost(line) if len(line) <= _LONGEST_REMEMBERED else exact_tokens(line + "\n")
 
 
@@ -50,7 +51,7 @@ def _remembered_cost(line: str) -> float:
 
 def total_cost(lines: Iterable[str]) -> int:
     """Tokens of the lines together: at most the sum of what they cost alone."""
-    return math.ceil(sum(map(_exact_cost, lines)))
+    return math.ceil(sum(map(exact_cost, lines)))
 
 
 def cut(line: str, room: int) -> str:
@@ -101,7 +102,7 @@ class Page:
 
     def add(self, line: str) -> bool:
         """Add the line if it fits; says whether it did."""
-        price = _exact_cost(line)
+        price = exact_cost(line)
         if price > self._left:
             return False
         self._left -= price
@@ -116,6 +117,11 @@ class Page:
     def add_all(self, lines: Iterable[str]) -> bool:
         """Add lines until one does not fit; says whether all did."""
         return all(self.add(line) for line in lines)
+
+    def take(self, lines: Iterable[str], price: float) -> None:
+        """Add lines that are known to cost exactly so much, which is not more than what is left."""
+        self._left -= price
+        self.lines += lines
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
@@ -50,8 +50,9 @@ class Seen:
 
     def covers(self, hit: Hit) -> bool:
         """Were all its lines shown? Parts of very long lines count as never shown: two of one line differ."""
-        lines = self._lines.get(hit.handle, set())
-        return hit.handle in self._whole or (not hit.partial and lines.issuperset(range(hit.first_line, hit.last_line + 1)))
+        lines = self._lines.get(hit.handle)
+        shown = lines is not None and not hit.partial and lines.issuperset(range(hit.first_line, hit.last_line + 1))
+        return shown or hit.handle in self._whole
 
     def add(self, hit: Hit) -> None:
         self.labelled.add(hit.handle)
@@ -72,7 +73,7 @@ def question(query: str) -> str:
 def wanted(found: Found, seen: Seen | None = None, limit: int | None = None) -> int:
     """Tokens that all its passages would take, for sharing out the budget; the first sixty stand for all."""
     hits = [hit for hit in _worth(found, limit) if seen is None or not seen.covers(hit)][: limit or _MANY]
-    return cost(question(found.query)) + sum(price(hit, beside(found, hit)) for hit in hits) + SMALLEST
+    return cost(question(found.query)) + sum(price(hit, beside(found, hit), labelled=False) for hit in hits) + SMALLEST
 
 
 def section(found: Found, room: int, seen: Seen, *, titled: bool, limit: int | None = None, elsewhere: str = "") -> Section:
@@ -182,27 +183,33 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
         first = not cited and not left
         room = min(room, _WEAK_TOKENS) if hit.score < weak else room
-        told, shown = "", None
+        told, shown, labelled = "", None, hit.handle in seen.labelled
         if first or may_fit(hit, room):
-            told, shown = _shown(
-                hit, beside(found, hit, seen.titles), words, room, labelled=hit.handle in seen.labelled, first=first
-            )
+            ways = _ways(beside(found, hit, seen.titles), labelled=labelled)
+            told, shown, labelled = _shown(hit, ways, words, room, first=first)
         if shown is None:
             left += 1
             if room < SMALLEST:
                 left += sum(not seen.covers(one) for one in hits[number + 1 :])
                 break
             continue
-        page.add_all(block(shown, told))
+        page.take(*block(shown, told, labelled=labelled))
         seen.add(shown)
         seen.titles |= {(hit.handle, hit.title)} if told.startswith(" (under ") else set()
         cited.append(shown.citation)
     return tuple(cited), left
 
 
-def _shown(hit: Hit, told: str, words: Collection[str], room: int, *, labelled: bool, first: bool) -> tuple[str, Hit | None]:
-    """What fits of the hit, and of what is told beside it: rather the text than its label, rather the text than that."""
-    bare = replace(hit, label="")
-    ways = dict.fromkeys([*([] if labelled else [(hit, told)]), (bare, told), (bare, "")])
-    tried = ((more, fitting(one, more, words, room, first=first)) for one, more in ways)
-    return next((found for found in tried if found[1] is not None), ("", None))
+def _ways(told: str, *, labelled: bool) -> list[tuple[str, bool]]:
+    """What to tell beside a hit, and whether to leave its label out: rather the text than its label, rather the text than that."""
+    return [*([] if labelled else [(told, False)]), (told, True), *([("", True)] if told else [])]
+
+
+def _shown(
+    hit: Hit, ways: Iterable[tuple[str, bool]], words: Collection[str], room: int, *, first: bool
+) -> tuple[str, Hit | None, bool]:
+    """What fits of the hit in the first way that leaves room for some of it."""
+    for told, labelled in ways:
+        if (shown := fitting(hit, told, words, room, labelled=labelled, first=first)) is not None:
+            return told, shown, labelled
+    return "", None, True

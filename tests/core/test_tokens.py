@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.core.tokens import estimate_tokens
+from sandboxmcp.core.tokens import _ASCII, _WHOLE, estimate_tokens
 
 _CL100K = bpe_openai.get_encoding("cl100k_base")
 _WORDS = (
@@ -160,3 +160,8 @@ def test_joining_two_texts_costs_about_what_they_cost_apart(left: str, right: st
 @given(st.text())
 def test_any_text_has_a_cost_that_is_finite_and_not_negative(text: str) -> None:
     assert 0 <= estimate_tokens(text) <= 8 * len(text) + 1
+
+
+@given(st.text(st.characters(max_codepoint=127) | st.sampled_from(" \n\n_.,-aB9"), max_size=40))
+def test_a_text_of_ascii_is_cut_into_the_pieces_of_any_text(text: str) -> None:
+    assert _ASCII.findall(text) == _WHOLE.findall(text)
