@@ -28,26 +28,27 @@ def add_to(group: typer.Typer) -> None:
         patch: Annotated[bool, typer.Option("--patch", help="Show the lines of changed texts.")] = False,
     ) -> int:
         """List what scripts have added (A), changed (M) and deleted (D)."""
-        from sandboxmcp.sandbox import overlay
+        from sandboxmcp.sandbox import changes
+        from sandboxmcp.sandbox.overlay import layer_of
 
         project = settings.workspace.resolve()
-        layer = overlay.layer_of(settings.data_dir, project)
-        found = list(overlay.changes(layer, project))
+        layer = layer_of(settings.data_dir, project)
+        found = list(changes.changes(layer, project))
         lines = []
         for change in found:
             lines.append(_line(change))
-            lines += overlay.patch(layer, project, change) if patch else []
+            lines += changes.patch(layer, project, change) if patch else []
         _tell(as_json, lines or ["no changes"], changes=[asdict(change) for change in found])
         return 0
 
     @command(workspace, "apply")
     def apply(settings: Settings, as_json: bool) -> int:
         """Carry the changes over into the project, protected paths left out, and forget them."""
-        from sandboxmcp.sandbox import overlay
+        from sandboxmcp.sandbox import applying, overlay
 
         project = settings.workspace.resolve()
         layer = overlay.layer_of(settings.data_dir, project)
-        done, skipped = overlay.apply(layer, project) if layer.exists() else ([], [])
+        done, skipped = applying.apply(layer, project) if layer.exists() else ([], [])
         overlay.settle(layer)
         lines = [_line(change) for change in done] + [f"left out: {_line(change)}" for change in skipped]
         _tell(as_json, lines or ["no changes"], applied=[asdict(one) for one in done], left_out=[asdict(one) for one in skipped])
@@ -56,11 +57,11 @@ def add_to(group: typer.Typer) -> None:
     @command(workspace, "discard")
     def discard(settings: Settings, as_json: bool) -> int:
         """Forget the changes."""
-        from sandboxmcp.sandbox import overlay
+        from sandboxmcp.sandbox import changes, overlay
 
         project = settings.workspace.resolve()
         layer = overlay.layer_of(settings.data_dir, project)
-        number = len(list(overlay.changes(layer, project)))
+        number = len(list(changes.changes(layer, project)))
         overlay.discard(layer)
         _tell(as_json, [f"{counted(number, 'change')} discarded"], discarded=number)
         return 0

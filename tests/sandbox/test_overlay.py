@@ -13,8 +13,10 @@ import pytest
 
 from sandboxmcp.core.errors import SandboxUnavailable, UsageError
 from sandboxmcp.core.settings import load_settings
-from sandboxmcp.sandbox import locate, overlay
-from sandboxmcp.sandbox.overlay import Change, apply, changes, discard, layer_of, patch, prepare, release, settle
+from sandboxmcp.sandbox import applying, locate
+from sandboxmcp.sandbox.applying import apply
+from sandboxmcp.sandbox.changes import Change, changes, patch
+from sandboxmcp.sandbox.overlay import discard, layer_of, prepare, release, settle
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "sub/c.txt": "c\n", ".git/config": "[core]\n"}
 CHANGE_ALL = "echo new > a.txt; rm b.txt; rm -r sub; mkdir sub; echo d > sub/d.txt; ln -s /etc/passwd link; cat a.txt; ls sub"
@@ -240,7 +242,7 @@ def test_what_is_swapped_between_the_look_and_the_copy_leads_nowhere(tmp_path, s
     assert seen == [Change("folder", "d"), Change("added", "d/f")]
     swap(layer / "upper", tmp_path / "host")
     root, upper = os.open(workspace, os.O_RDONLY), os.open(layer / "upper", os.O_RDONLY)
-    carried = [overlay._carried(root, upper, change) for change in seen]
+    carried = [applying._carried(root, upper, change) for change in seen]
     os.close(root)
     os.close(upper)
     texts = [path.read_text() for path in workspace.rglob("*") if path.is_file() and not path.is_symlink()]
