@@ -26,10 +26,10 @@ from sandboxmcp.sandbox.broker.service import Service
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST, REFUSED_LIMITS
 from sandboxmcp.sandbox.cgroup import make_control_group
+from sandboxmcp.sandbox.covered import sockets_of_host
 from sandboxmcp.sandbox.overlay import identity
 from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
-from sandboxmcp.sandbox.protect import sockets_of_host
 from sandboxmcp.sandbox.usage import children, host_pid
 
 _READY_TIMEOUT_S = 30.0

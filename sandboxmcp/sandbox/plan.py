@@ -11,9 +11,10 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
+from sandboxmcp.sandbox.covered import covered, sockets_of_host
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.overlay import layer_of, prepare
-from sandboxmcp.sandbox.protect import Protection, covered, look_at, sockets_of_host
+from sandboxmcp.sandbox.protect import Protection, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -25,17 +23,6 @@ PROTECTED = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
     ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
 )  # fmt: skip
-_CREDENTIALS = frozenset(
-    ".netrc _netrc .npmrc .pypirc .git-credentials .pgpass credentials .credentials credentials.json credentials.toml".split()
-)
-_KEY_NAME = re.compile(r"id_[a-z0-9_]+")
-"""ssh's own names for private keys have no ending; `id_rsa.pub` and `id_map.py` do."""
-_KEY_FILES = (".pem", ".key", ".ppk")
-_PRIVATE = (b"PRIVATE KEY", b"PuTTY-User-Key-File")
-_LOOKED_AT = 1 << 20
-"""Bytes of a possible key that are read; a bundle of certificates holds none."""
-_DULL = ("/.git/objects", "/__pycache__")
-"""Folders with very many files that would use up the look."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -115,71 +102,6 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
         elif os.path.lexists(workspace / there):
             existing[there] = None
     return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())), folders, wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """What of the workspace must not be reached from inside, as relative paths: each is covered by something empty."""
-
-    sockets: tuple[str, ...]
-    """Of programs of the host: a read-only bind does not keep anyone from connecting."""
-    secrets: tuple[str, ...]
-    """Files whose name or content says that they hold credentials."""
-
-
-def covered(workspace: Path, most_entries: int = 100_000) -> Covered:
-    """Sockets and secrets among the first `most_entries` entries of the workspace, those near its top first.
-
-    Not covered: what is made later, what lies deeper than that, links (they are resolved inside), what else holds a secret.
-    """
-    sockets: list[str] = []
-    secrets: list[str] = []
-    waiting, seen = deque([os.fspath(workspace)]), 0
-    while waiting and seen < most_entries:
-        with contextlib.suppress(OSError), os.scandir(waiting.popleft()) as entries:
-            for entry in entries:
-                seen += 1
-                if entry.is_dir(follow_symlinks=False):
-                    if not entry.path.endswith(_DULL):
-                        waiting.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    if is_secret(entry.path):
-                        secrets.append(os.path.relpath(entry.path, workspace))
-                elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-                    sockets.append(os.path.relpath(entry.path, workspace))
-    return Covered(tuple(sorted(sockets)), tuple(sorted(secrets)))
-
-
-def sockets_of_host(workspace: Path, listed: Path = Path("/proc/net/unix")) -> frozenset[str]:
-    """Sockets in the workspace on which processes of this machine listen, by the kernel's own list: no folder is searched.
-
-    Not seen: those of containers with a network of their own, and one that was bound by a path relative to another folder.
-    """
-    found, inside = set(), f"{workspace}/"
-    with contextlib.suppress(OSError):
-        for line in listed.read_text(errors="surrogateescape").splitlines()[1:]:
-            path = line.split(None, 7)[7:]
-            if not path or path[0].startswith("@") or (path[0].startswith("/") and not path[0].startswith(inside)):
-                continue
-            whole = os.path.normpath(os.path.join(workspace, path[0]))
-            if whole.startswith(inside) and stat.S_ISSOCK(_mode(Path(whole))):
-                found.add(whole)
-    return frozenset(found)
-
-
-def is_secret(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's name says that it holds credentials; what might be a key is looked into."""
-    name = os.path.basename(path)
-    if name in _CREDENTIALS or name.startswith(".env") or _KEY_NAME.fullmatch(name):
-        return True
-    if not name.endswith(_KEY_FILES) and not name.startswith("id_"):
-        return False
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-            head = file.read(_LOOKED_AT)
-    except OSError:
-        return True
-    return any(mark in head for mark in _PRIVATE)
 
 
 def _identity(path: Path) -> tuple[int, int]:

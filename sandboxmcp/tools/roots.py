@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.sandbox.protect import is_secret
+from sandboxmcp.sandbox.covered import is_secret
 
 _LONGEST_PATH = 4_095
 """Bytes, without the NUL at its end (limits.h: PATH_MAX)."""
