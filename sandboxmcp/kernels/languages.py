@@ -15,13 +15,24 @@ kernels/<language>/script.toml holds one table, and `[[alternative]]` tables who
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from sandboxmcp.core.errors import KernelError
+from sandboxmcp.core.errors import KernelError, UsageError
 from sandboxmcp.core.resources import data_folder
+
+
+class UnknownLanguage(UsageError):
+    """Nothing here knows a language of this name; `known` are the names that may be used."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        near = get_close_matches(name, known, 1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown language {name[:40]!r}", f"{hint}Known: {', '.join(known)}.")
+
 
 _TABLE = ("argv", "name", "stdin", "wrap", "files", "environment")
 

@@ -19,7 +19,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.connection import SocketFolder
-from sandboxmcp.kernels.languages import script_languages
+from sandboxmcp.kernels.languages import UnknownLanguage, script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
 from sandboxmcp.kernels.manager import message_context
@@ -89,16 +89,16 @@ class RunSession:
         """Run one script to its end, at most `script.timeout_s` seconds.
 
         Cancelled, it kills the item with everything it started, passes what was captured to `on_partial`, and lets the
-        cancellation go on. A language that is not installed is an outcome too: the script is skipped.
+        cancellation go on. A language that is unknown or not installed is an outcome too: the script is skipped.
 
         Raises:
-            UsageError: the language is unknown, the script's file cannot be bound, or the code cannot be passed on (a NUL byte).
+            UsageError: the script's file cannot be bound, or the code cannot be passed on (a NUL byte).
             KernelError: the sandbox or the kernel died before the script began.
         """
         async with self._turns, bound(self._launcher, script.file, self._captures) as file:
             try:
                 running = await self._begin(script, file)
-            except NotInstalled as missing:
+            except (NotInstalled, UnknownLanguage) as missing:
                 return Outcome(script, "skipped", None, 0.0, reason=str(missing))
             return await self._run(script, running, on_partial, on_begin)
 
@@ -191,8 +191,7 @@ class RunSession:
             if script.language in self._allowed:
                 kernel = await self._pool.foreign(script.language)
                 return Running(script, kernel.item, kernel.capture, kernel)
-            known = sorted({"python", *self._scripts, *self._allowed})
-            raise UsageError(f"there is no language {script.language[:60]!r}", f"Use one of: {', '.join(known)}.")
+            raise UnknownLanguage(script.language, sorted({"python", *self._scripts, *self._allowed}))
         kernel = await self._pool.lease()
         return Running(script, kernel.item, kernel.capture, kernel, prelude(script, file))
 

@@ -10,6 +10,7 @@ from typing import Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
+from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.running import Begun
 from sandboxmcp.kernels.specs import stateful_languages
@@ -79,7 +80,7 @@ class Session:
         """
         runner = await anyio.to_thread.run_sync(lambda: self.services.runner)
         if language not in runner.languages():
-            raise UsageError(f"unknown language {language[:40]!r}", f"Known: {', '.join(runner.languages())}.")
+            raise UnknownLanguage(language, runner.languages())
         seat: Seat | None = None
         if keeps_state(self.services, language):
             name = self.own_kernel if language == "python" else f"{self.own_kernel}-{language}"[:64]

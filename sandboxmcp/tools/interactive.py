@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BYTE_ORDER_MARK, Script
+from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.services import Services
 from sandboxmcp.tools.receipt import row
 from sandboxmcp.tools.running import Job, run_job
@@ -38,7 +39,7 @@ class Desk:
         """
         runner = await self._runner()
         if language not in runner.languages():
-            raise UsageError(f"unknown language {language[:40]!r}", f"Known: {', '.join(runner.languages())}.")
+            raise UnknownLanguage(language, runner.languages())
         async with runner.session() as session:
             await session.named.open(kernel, language)
 

@@ -81,6 +81,16 @@ async def test_a_denied_item_does_not_stop_the_others(connect: Any) -> None:
     assert "curl-to-stdout" in text and "| fine" in text and not result.is_error
 
 
+async def test_an_unknown_language_costs_its_own_item_alone(connect: Any) -> None:
+    commands = [{"label": "typo", "code": "print(1)", "language": "pyton", "kernel": "k"}, "echo fine"]
+    async with connect() as client:
+        text, facts, result = await call(client, "ctx_batch_execute", commands=commands)
+        _, _, alone = await call(client, "ctx_batch_execute", commands=commands[:1])
+    assert [(item["label"], item["status"]) for item in facts["items"]] == [("typo", "skipped"), ("#2", "ok")]
+    assert "unknown language 'pyton'. Did you mean 'python'? Known: csharp, elixir, go," in text and "| fine" in text
+    assert (result.is_error, alone.is_error) == (False, True)
+
+
 async def test_a_single_denial_is_an_error_that_says_what_to_do_instead(connect: Any) -> None:
     async with connect() as client:
         text, facts, result = await call(client, "ctx_execute", code="import requests")
