@@ -10,7 +10,7 @@ import typer
 
 from sandboxmcp.cli.commands import command, show, use
 from sandboxmcp.cli.joining import ask_at_terminal, kernel_called, run_in_joined
-from sandboxmcp.cli.scripts import language_of, script_text
+from sandboxmcp.cli.scripts import language_of, language_to_run, script_text
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.server.arguments import language_called
@@ -31,7 +31,8 @@ def add_to(group: typer.Typer) -> None:
         file: Annotated[str | None, typer.Argument(help="A script, or - for standard input.", show_default=False)] = None,
         code: Annotated[str | None, typer.Option("-c", "--code", help="The script itself.", show_default=False)] = None,
         lang: Annotated[
-            str | None, typer.Option(help="Language; default: by the file's ending or first line, else python.")
+            str | None,
+            typer.Option("--lang", "--language", help="Language; default: by the file's ending or first line, else python."),
         ] = None,
         kernel: Annotated[
             str | None,
@@ -50,7 +51,7 @@ def add_to(group: typer.Typer) -> None:
         if file != "-":
             ask_at_terminal(as_json=as_json)
         language = language_called(lang) if lang else language_of(file or "", text, "")
-        given = _Given(text, language, kernel, tuple(query or ()), timeout, budget)
+        given = _Given(file or "", text, language, kernel, tuple(query or ()), timeout, budget)
         reply = use(settings, "ctx_execute", _run, given=given)
         exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
         show(reply, as_json, ok=exit_code == 0, labelled=len(query or []) > 1)
@@ -61,6 +62,8 @@ def add_to(group: typer.Typer) -> None:
 class _Given:
     """What the command line says of one run."""
 
+    file: str
+    """Its name; empty when the code was given itself."""
     code: str
     language: str
     """Empty when nothing tells."""
@@ -80,7 +83,7 @@ async def _run(services: Services, given: _Given) -> Answer:
         return await execute(
             services,
             given.code,
-            language=given.language or "python",
+            language=given.language or language_to_run(given.file, given.code),
             kernel=given.kernel,
             queries=given.queries,
             timeout_s=given.timeout_s,

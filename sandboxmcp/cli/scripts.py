@@ -11,7 +11,7 @@ from sandboxmcp.core.errors import UsageError
 _SUFFIXES = {
     ".py": "python", ".sh": "shell", ".bash": "shell", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
     ".ts": "typescript", ".mts": "typescript", ".cts": "typescript",
-    ".rb": "ruby", ".go": "go", ".rs": "rust", ".php": "php", ".pl": "perl", ".r": "r", ".R": "r",
+    ".rb": "ruby", ".go": "go", ".rs": "rust", ".php": "php", ".pl": "perl", ".r": "r",
     ".ex": "elixir", ".exs": "elixir", ".cs": "csharp", ".ps1": "powershell",
 }  # fmt: skip
 
@@ -42,7 +42,22 @@ def script_text(file: str) -> str:
 
 def language_of(file: str, text: str, otherwise: str) -> str:
     """The language that the ending of a file's name means, or else the program in its first line (`#!`)."""
-    return _SUFFIXES.get(Path(file).suffix) or _PROGRAMS.get(_program(text), otherwise)
+    return _SUFFIXES.get(Path(file).suffix.lower()) or _PROGRAMS.get(_program(text), otherwise)
+
+
+def language_to_run(file: str, text: str) -> str:
+    """The same for a script that is to run: python where neither an ending nor a first line is there to tell.
+
+    Raises:
+        UsageError: what is there names no language that we know.
+    """
+    told = language_of(file, text, "")
+    suffix = Path(file).suffix
+    if told or not (suffix or text.startswith("#!")):
+        return told or "python"
+    where = f"the first line names {_program(text)!r}" if _program(text) else f"{Path(file).name[:60]!r} ends in {suffix!r}"
+    endings = ", ".join(sorted(ending for ending, spoken in _SUFFIXES.items() if spoken != "powershell"))
+    raise UsageError(f"no language is known for this script: {where}", f"Name it with --language; known endings: {endings}.")
 
 
 def _program(text: str) -> str:

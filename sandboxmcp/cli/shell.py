@@ -21,7 +21,9 @@ def add_to(group: typer.Typer) -> None:
             str | None,
             typer.Option(help="Name of the kernel; one that an agent is using in this project is joined.", show_default=False),
         ] = None,
-        lang: Annotated[str | None, typer.Option(help="Language to start in; default: python.", show_default=False)] = None,
+        lang: Annotated[
+            str | None, typer.Option("--lang", "--language", help="Language to start in; default: python.", show_default=False)
+        ] = None,
     ) -> int:
         """Work in a sandboxed kernel, at a terminal or through a pipe.
 

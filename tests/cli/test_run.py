@@ -39,6 +39,13 @@ def test_the_ending_of_a_file_names_its_language(say: Any) -> None:
     assert say("run", "script.sh").out.endswith("| 1\n")
 
 
+def test_an_ending_that_names_no_language_is_an_error_unless_a_flag_does(say: Any) -> None:
+    Path("cpp.cc").write_text("print(6 * 7)\n")
+    refused, ran = say("run", "cpp.cc"), say("run", "cpp.cc", "--language", "py")
+    assert (refused.code, "'cpp.cc' ends in '.cc'. Name it with --language" in refused.err) == (2, True)
+    assert ran.out.endswith("| 42\n")
+
+
 @pytest.mark.parametrize("line", ["#!/bin/bash", "#!/usr/bin/env -S bash -eu"])
 def test_the_first_line_of_a_file_without_an_ending_names_its_language(say: Any, line: str) -> None:
     Path("script").write_text(f"{line}\necho $BASH_VERSION | wc -l\n")
