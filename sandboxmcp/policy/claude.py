@@ -15,8 +15,9 @@ from typing import Any
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action
 from sandboxmcp.core.regular import read_regular
+from sandboxmcp.policy.facts import Key
 from sandboxmcp.policy.pack import Pack
-from sandboxmcp.policy.rules import Key, Rule
+from sandboxmcp.policy.rules import Rule
 
 _ENTRY = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
 _ACCESS = {"Read": ["read"], "Edit": ["write", "remove", "move"], "Write": ["write", "remove", "move"]}

@@ -160,3 +160,31 @@ def filled(code: str, language: str) -> str:
 
 def joined(words: Sequence[Word]) -> str:
     return " ".join(word.text for word in words)
+
+
+Key = tuple[str, str, str]
+"""Language, kind and name of a fact: `("shell", "command", "curl")`, `("python", "import", "urllib.request")`."""
+
+
+def keys_of(fact: Fact) -> list[Key]:
+    """What an index of rules is asked for a fact: its name, and every prefix of a dotted one."""
+    match fact:
+        case Command(name=name):
+            return [("shell", "command", name), ("shell", "command", "*")]
+        case Import(name=name, language=language):
+            return [(language, "import", prefix) for prefix in _prefixes(name)]
+        case Call(name=name, language=language):
+            return [(language, "call", prefix) for prefix in _prefixes(name)]
+        case Touch(language=language):
+            return [(language, "path", "")]
+        case Url(language=language):
+            return [(language, "url", "")]
+        case Capability(language=language, name=name):
+            return [(language, "capability", name)]
+        case _:
+            return []
+
+
+def _prefixes(dotted: str) -> list[str]:
+    parts = dotted.split(".")[:12]
+    return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]

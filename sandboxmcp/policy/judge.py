@@ -9,13 +9,14 @@ from typing import Any
 from sandboxmcp.core.model import Action, Setting, Verdict
 from sandboxmcp.policy.analysis import facts_of
 from sandboxmcp.policy.brokered import with_options
+from sandboxmcp.policy.conditions import Subject, subject_of
 from sandboxmcp.policy.effects import effects_of
-from sandboxmcp.policy.facts import Call, Capability, Command, Fact, Import, Unknown
+from sandboxmcp.policy.facts import Call, Capability, Command, Fact, Import, Key, Unknown, keys_of
 from sandboxmcp.policy.outlook import network_outlook
 from sandboxmcp.policy.pack import Pack
 from sandboxmcp.policy.paths import Places
 from sandboxmcp.policy.programs import Function, Knowledge, Program
-from sandboxmcp.policy.rules import STRICTNESS, Example, Key, Rule, Subject, keys_of, matches, subject_of
+from sandboxmcp.policy.rules import STRICTNESS, Example, Rule, matches
 from sandboxmcp.sandbox.broker.programs import Brokered, in_force
 from sandboxmcp.sandbox.broker.programs import example_problem as broker_problem
 
