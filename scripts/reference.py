@@ -18,7 +18,8 @@ Generated from `sandboxmcp/core/settings.py` by `make docs`; edits here are lost
 
 Later wins: the default, your own `~/.config/sandboxmcp/sandboxmcp.toml`, the project's `sandboxmcp.toml` or
 `.sandboxmcp/sandboxmcp.toml`, the environment variable, the flag. A blank variable counts as unset. A dotted key is a key of a
-TOML table: `limits.memory` is `memory` under `[limits]`. An unknown key or a bad value ends the program with exit code 2.
+TOML table: `limits.memory` is `memory` under `[limits]`. An unknown key or a bad value ends the program with exit code 2;
+a variable that is called `SANDBOXMCP_…` and is none of these is told on standard error and by `sandboxmcp doctor`.
 
 The last column says what a project's file may do with the key: a cloned repository must not loosen what protects you.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from sandboxmcp.cli.notices import tell_misspelt
 from sandboxmcp.cli.wording import answer_for_terminal
 from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
 from sandboxmcp.services import Services
@@ -33,7 +34,9 @@ def command(group: typer.Typer, name: str, acts: Sequence[str] = _NEARLY_EVERYWH
         @wraps(body)
         def run(**given: Any) -> int:
             flags = {key.name: given.pop(_parameter(key)) for key in KEYS}
-            return body(load_settings(flags), given.pop("as_json"), **given)
+            settings = load_settings(flags)
+            tell_misspelt()
+            return body(settings, given.pop("as_json"), **given)
 
         own = [one for one in inspect.signature(body, eval_str=True).parameters.values() if one.name not in ("settings", "as_json")]
         flags_shown = [_flag(key, hidden=key.name not in acts) for key in KEYS]

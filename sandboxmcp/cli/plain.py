@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sandboxmcp.cli.notices import tell_misspelt
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import KEYS, load_settings
 
@@ -27,6 +28,7 @@ def serve_plainly(arguments: Sequence[str]) -> int | None:
         settings = load_settings(flags)
     except UsageError:
         return None
+    tell_misspelt()
     from sandboxmcp.server.stdio import serve_stdio
 
     return serve_stdio(settings)

@@ -15,6 +15,8 @@ from sandboxmcp.core.regular import read_regular
 
 PROJECT_FILES = ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml")
 """Where a project's settings lie, the later winning."""
+PREFIX = "SANDBOXMCP_"
+"""Of the settings' variables."""
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -31,7 +33,7 @@ class Key:
 
     @property
     def variable(self) -> str:
-        return "SANDBOXMCP_" + self.name.upper().replace(".", "_")
+        return PREFIX + self.name.upper().replace(".", "_")
 
 
 def _integer(low: int, high: int) -> Callable[[Any], int]:
@@ -275,7 +277,11 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
     for name, value in flatten(table):
         key = _BY_NAME.get(name)
         if key is None:
-            raise UsageError(f"{file} sets an unknown key {name!r}", f"Known keys: {', '.join(_BY_NAME)}.")
+            from sandboxmcp.core.misspelt import nearest
+
+            near = nearest(name, _BY_NAME)
+            hint = f"Did you mean {near!r}? " if near else ""
+            raise UsageError(f"{file} sets an unknown key {name!r}", f"{hint}Known keys: {', '.join(_BY_NAME)}.")
         parsed = _parsed(key, value, f"key {name!r} in {file}")
         if not trusted and key.tighten is not None and not key.tighten(values[name], parsed):
             what = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.core.misspelt import misspelt_variables
 from sandboxmcp.sandbox.probe import Check, probe_sandbox
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
@@ -44,12 +46,12 @@ def stats(services: Services) -> Answer:
 async def doctor(services: Services) -> Answer:
     """Every check with its result, and for each failure the exact fix. An error result when one fails that is needed."""
     checks = await anyio.to_thread.run_sync(_checks, services)
-    if all(check.ok for check in checks):
+    if all(check.ok or check.optional for check in checks):
         checks += await _runtimes(services)
     lines = [line for check in checks for line in _told(check)]
     facts = [asdict(check) for check in checks]
     healthy = all(check.ok or check.optional for check in checks)
-    missing = [check.name.removeprefix("runtime ") for check in checks if check.optional and not check.ok]
+    missing = [check.name.removeprefix("runtime ") for check in checks if check.name.startswith("runtime") and not check.ok]
     well = f"all well; without {', '.join(missing)}" if missing else "all well"
     lines.append(well if healthy else "not well: see the fixes above")
     return answer(lines, services.settings["budget_tokens"], {"ok": healthy, "checks": facts}, is_error=not healthy)
@@ -87,7 +89,13 @@ def _checks(services: Services) -> list[Check]:
     """What everything else needs."""
     store = _tried("store", lambda: _store(services))
     policy = _tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules")
-    return [*probe_sandbox(services.settings), _sqlite(), store, policy]
+    return [*probe_sandbox(services.settings), _sqlite(), store, policy, *_settings()]
+
+
+def _settings() -> list[Check]:
+    """One that says no for each variable that is called like a setting and is none."""
+    fix = "Correct its name, or unset it."
+    return [Check("settings", False, sentence, fix, optional=True) for sentence in misspelt_variables(os.environ)]
 
 
 async def _runtimes(services: Services) -> list[Check]:

@@ -179,3 +179,10 @@ def test_nothing_heavy_is_imported_before_a_command_needs_it() -> None:
     heavy = {"mcp", "jupyter_client", "sqlite_utils", "tree_sitter", "zmq", "pathspec"}
     script = f"import sys, sandboxmcp.cli.app; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_misspelt_variable_is_told_once_on_stderr_and_changes_nothing_else(say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SANDBOXMCP_LIMTS_MEMORY", "1GiB")
+    said = say("policy", "explain", "--json", "--", "ls")
+    note = "sandboxmcp: note: the variable SANDBOXMCP_LIMTS_MEMORY is no setting and changes nothing; did you mean"
+    assert (said.code, said.document["verdict"], said.err) == (0, "allow", f"{note} SANDBOXMCP_LIMITS_MEMORY?\n")

@@ -63,7 +63,9 @@ def test_a_blank_variable_and_an_absent_flag_count_as_unset(place: Place) -> Non
 def test_an_unknown_key_is_named_with_its_file(place: Place) -> None:
     place.own("[limits]\nmemmory = '1GiB'")
 
-    with pytest.raises(UsageError, match=r"project/sandboxmcp\.toml sets an unknown key 'limits\.memmory'"):
+    with pytest.raises(
+        UsageError, match=r"project/sandboxmcp\.toml sets an unknown key 'limits\.memmory'\. Did you mean 'limits\.memory'"
+    ):
         place.load()
 
 

@@ -56,3 +56,11 @@ def test_outputs_that_could_not_be_stored_are_told(services: Services) -> None:
     assert search(services, ["zebra"], budget_tokens=500).text.split("\n")[-1].startswith("1 output of killed servers could not")
     checks = {check["name"]: check for check in anyio.run(doctor, services).structured["checks"]}
     assert "1 output of killed servers could not be stored yet" in checks["store"]["detail"]
+
+
+def test_a_misspelt_variable_is_told_by_doctor_and_is_no_failure(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SANDBOXMCP_LIMTS_MEMORY", "1GiB")
+    told = [check for check in anyio.run(doctor, services).structured["checks"] if check["name"] == "settings"]
+    assert [(check["ok"], check["optional"], check["detail"].split("; ")[1]) for check in told] == [
+        (False, True, "did you mean SANDBOXMCP_LIMITS_MEMORY?")
+    ]
