@@ -20,6 +20,7 @@ The launcher trusts nobody below it. It is not dumpable, so no item can read or 
 it ends, and with it (it is bubblewrap's only child) every process of the sandbox. One thread, since threads do not survive a fork.
 """
 
+import collections
 import contextlib
 import ctypes
 import gc
@@ -30,20 +31,21 @@ import select
 import signal
 import socket
 import sys
+from functools import partial
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves out the script's own folder
 
 import commands
 import processes
 
-PRELOAD = "ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell kernel foreign".split()
+PRELOAD = "IPython.core.logger ipykernel.debugger ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell kernel foreign".split()
 """What a kernel cannot start without. None of what is imported here or below starts a thread."""
 PRELOAD_LATER = (
     "IPython.core.completerlib IPython.core.debugger IPython.core.oinspect IPython.extensions.storemagic IPython.utils.wildcard "
     "encodings.idna encodings.latin_1 faulthandler pdb cProfile profile pstats sqlite3 tornado.gen tornado.locks "
     "tornado.platform.asyncio tornado.queues unicodedata"
 ).split()
-"""What starts and first executions import besides: imported while no order waits, so that the first one need not wait for it."""
+"""What starts and first executions import besides."""
 BROKER = b"\0sandboxmcp/broker"
 """The address that shims/shim.py asks."""
 _PR_SET_CHILD_SUBREAPER = 36
@@ -65,11 +67,11 @@ class Launcher:
         signal.set_wakeup_fd(wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.announce()
-        later = iter(PRELOAD_LATER)
+        later = preparations()
         while True:
             readable, _, _ = select.select([self.control, wake_r], [], [], 0 if later else None)
             if not readable and later:
-                later = import_next(later)
+                later.popleft()()
             if wake_r in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake_r, 4096)
@@ -163,14 +165,16 @@ class Launcher:
         return swept
 
 
-def import_next(names):
-    """Import the next of the names and see to it that forks share it. Returns the rest; None when that was all."""
-    name = next(names, None)
-    if name is None:
-        gc.freeze()
-        return None
-    __import__(name)
-    return names
+def preparations():
+    """What every fork would do again, in steps that are taken while no order waits: the first one need not wait for them."""
+    return collections.deque([transform_a_cell, *(partial(__import__, name) for name in PRELOAD_LATER), gc.freeze])
+
+
+def transform_a_cell():
+    """Compiles the regular expressions by which a first cell is read; nothing is run."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    TransformerManager().transform_cell("0")
 
 
 def prepare_child(cpu_s):

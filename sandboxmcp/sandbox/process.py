@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import marshal
 import os
 import platform
 import random
@@ -235,7 +236,7 @@ def _through_root(
 ) -> list[str]:
     """The command line of rootlaunch, which gives root away and then becomes `argv`."""
     order = dict(uid=uid, stage=_STAGE, mounts=mounts, program=_staged_program(program, mounts), argv=argv)
-    order_fd = _memory_file(json.dumps(order).encode(), opened)
+    order_fd = _memory_file(marshal.dumps(order), opened)
     passed.append(order_fd)
     return [sys.executable, "-I", "-S", str(Path(rootlaunch.__file__)), str(order_fd)]
 

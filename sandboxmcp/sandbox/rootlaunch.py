@@ -1,7 +1,7 @@
 """Run by root between the server and bubblewrap: give root away for good, and keep the files reachable.
 
     python -I -S rootlaunch.py FD
-    FD: JSON {"uid", "stage", "mounts": [{"source", "name", "owner", "must_map"}], "program", "argv"}
+    FD: marshalled {"uid", "stage", "mounts": [{"source", "name", "owner", "must_map"}], "program", "argv"}
 
 Started by root, bubblewrap's namespaces alone leave the sandbox with the kernel's uid 0: /proc/sys is then writable from inside
 (measured; uid 0 in the kernel's eyes owns those files, whatever the namespace calls it). So before bubblewrap starts:
@@ -12,18 +12,22 @@ Started by root, bubblewrap's namespaces alone leave the sandbox with the kernel
    file system knows no id-mapped mounts, `must_map` says whether that is the end (a workspace) or not (an interpreter);
 3. every id becomes the throw-away uid, the capability bounding set is emptied, and bubblewrap is executed.
 
-Standard library only, and run with -I -S: it starts once per sandbox. Calls: open_tree(2), mount_setattr(2), move_mount(2).
+Standard library only, the quickest parts of it (no json, no typing), and run with -I -S: every sandbox of root's waits for it.
+Calls: open_tree(2), mount_setattr(2), move_mount(2).
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
+import marshal
 import os
 import stat
 import struct
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 """The same numbers on every architecture."""
@@ -39,7 +43,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def main() -> None:
     """Read the order from the descriptor in argv[1], carry it out, become bubblewrap. Any failure ends with exit code 125."""
     with os.fdopen(int(sys.argv[1]), "rb") as order_file:
-        order = json.load(order_file)
+        order = marshal.load(order_file)  # noqa: S302 - the server's own, over a descriptor that nobody else has
     try:
         _launch(order)
     except OSError as error:
