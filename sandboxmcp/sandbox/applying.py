@@ -11,12 +11,13 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from sandboxmcp.sandbox.changes import Change, changes
 from sandboxmcp.sandbox.openat import FOLDER, reader, way_to
 from sandboxmcp.sandbox.overlay import changing
-from sandboxmcp.sandbox.protect import PROTECTED
+from sandboxmcp.sandbox.protect import look_at
 
 
 def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
@@ -32,8 +33,9 @@ def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
     with contextlib.ExitStack() as held:
         root, upper = (_held_open(folder, held) for folder in (workspace, layer / "upper"))
         held.enter_context(changing(layer))
+        names = look_at(workspace).names
         for change in changes(layer, workspace):
-            (skipped if _protected(change) or not _carried(root, upper, change) else done).append(change)
+            (skipped if _protected(change, names) or not _carried(root, upper, change) else done).append(change)
     return done, skipped
 
 
@@ -43,7 +45,7 @@ def _held_open(folder: Path, held: contextlib.ExitStack) -> int:
     return fd
 
 
-def _protected(change: Change) -> bool:
+def _protected(change: Change, names: Collection[str]) -> bool:
     """Whether it touches a protected path, or takes away a folder that holds one; or a repository in a subfolder.
 
     git runs what a repository's configuration and hooks name, and looks at a submodule's when it is asked about the project.
@@ -54,7 +56,7 @@ def _protected(change: Change) -> bool:
     removes = change.kind in ("deleted", "added", "changed") or change.replaces
     return any(
         change.path == name or change.path.startswith(name + "/") or (removes and name.startswith(change.path + "/"))
-        for name in PROTECTED
+        for name in names
     )
 
 

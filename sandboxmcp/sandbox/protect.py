@@ -3,27 +3,34 @@
 What exists when the sandbox starts is bound read-only, and every folder above it inside the workspace is a mountpoint of its own,
 since a mountpoint cannot be renamed and its parent can (`mv .git g2; mkdir -p .git/hooks` plants a hook otherwise; tried).
 What does not exist cannot be bound: it is looked for after every script, and moved aside under a name that nothing obeys.
-Submodules are protected likewise, since git looks into them when it is asked about the project. Not defended: other repositories
-and settings in subfolders, the time between planting and sweeping, and build files that people run.
+Submodules are protected likewise, since git looks into them when it is asked about the project, and so is what settings, hooks and
+links lead to (leads.py). Not defended: other repositories and settings in subfolders, the time between planting and sweeping, and
+build files that people run.
 Sources: anthropics/sandbox-runtime's lists; gitrepository-layout(5) for `commondir`, which redirects config and hooks.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
+from sandboxmcp.sandbox.leads import leads
+from sandboxmcp.sandbox.quarantine import FOLDER, disowned, move_aside, planted, prefixes, present, reached
 from sandboxmcp.sandbox.submodules import paths_to_protect, submodules
 
 PROTECTED = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
+    ".lefthook", "lefthook.yml", ".lefthook.yml", "lefthook-local.yml", "HEAD",
     ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
+    ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc", ".windsurf", ".roo", ".kiro",
+    ".amazonq", ".junie", ".continue", ".aider.conf.yml", ".zed", ".helix", ".fleet", ".devcontainer", ".devcontainer.json",
+    ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".mise", ".mise.toml", "mise.toml",
 )  # fmt: skip
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""`HEAD`: with it, `refs` and `objects` the folder itself is a repository, and its `config` and `hooks` are git's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Protection:
         Nothing is followed on the way: an item that still runs may swap any component for a link to the host's files.
         """
         try:
-            root = os.open(self.workspace, _FOLDER)
+            root = os.open(self.workspace, FOLDER)
         except OSError:
             return []  # the workspace itself is gone; whoever asks for it next is told
         try:
@@ -70,22 +77,21 @@ class Protection:
 
     def _swept(self, root: int) -> Iterator[str]:
         links = dict(self.links)
-        for name in self.names:
-            if name in self.existing:
-                continue
-            with contextlib.suppress(OSError), _planted(root, name, links) as found:
-                if found is not None and found[2] not in self.existing:
-                    parent, leaf, path = found
-                    aside = _move_aside(parent, leaf)
-                    if path in links:
-                        os.symlink(links[path], leaf, dir_fd=parent)
-                    yield f"moved {path}, which is protected, to {PurePosixPath(path).parent / aside}"
+        missing = set(self.names) - set(self.existing)
+        for name in present(root, (name for name in self.names if name in missing)):
+            yield from reached(root, name, partial(self._put_right, root, name, links))
         for folder in set(submodules(self.workspace)) - set(self.submodules):
-            name = f"{folder}/.git"
-            with contextlib.suppress(OSError), _planted(root, name, links) as found:
-                if found is not None and found[2] == name:  # nothing is moved that only stands in its way
-                    aside = _move_aside(found[0], found[1])
-                    yield f"moved {name}, of a submodule that was not there before, to {PurePosixPath(folder) / aside}"
+            yield from reached(root, f"{folder}/.git", partial(disowned, root, folder, links))
+
+    def _put_right(self, root: int, name: str, links: dict[str, str]) -> list[str]:
+        with planted(root, name, links) as found:
+            if found is None or found[2] in self.existing:
+                return []
+            parent, leaf, path = found
+            aside = move_aside(parent, leaf)
+            if path in links:
+                os.symlink(links[path], leaf, dir_fd=parent)
+            return [f"moved {path}, which is protected, to {PurePosixPath(path).parent / aside}"]
 
 
 def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
@@ -93,10 +99,11 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
     existing, links = dict[str, None](), {}
     folders = submodules(workspace)
     wanted, names = names, (*names, *paths_to_protect(workspace, folders))
-    for name in names:
-        link = next((part for part in _prefixes(name) if os.path.islink(workspace / part)), None)
+    names += leads(workspace, names)
+    for name in present(os.fspath(workspace), names):
+        link = next((part for part in prefixes(name) if os.path.islink(workspace / part)), None)
         # In a worktree or a submodule `.git` is a file that leads to the repository: what a folder would hold, it redirects.
-        there = next((part for part in _prefixes(name) if part == name or stat.S_ISREG(_mode(workspace / part))), name)
+        there = next((part for part in prefixes(name) if part == name or stat.S_ISREG(_mode(workspace / part))), name)
         if link is not None:
             links[link] = os.readlink(workspace / link)
         elif os.path.lexists(workspace / there):
@@ -112,13 +119,8 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _prefixes(name: str) -> list[str]:
-    parts = PurePosixPath(name).parts
-    return [str(PurePosixPath(*parts[: length + 1])) for length in range(len(parts))]
-
-
 def _is_real_folder(workspace: Path, name: str) -> bool:
-    return all(stat.S_ISDIR(_mode(workspace / part)) for part in _prefixes(name))
+    return all(stat.S_ISDIR(_mode(workspace / part)) for part in prefixes(name))
 
 
 def _mode(path: Path) -> int:
@@ -126,43 +128,3 @@ def _mode(path: Path) -> int:
         return path.lstat().st_mode
     except OSError:
         return 0
-
-
-@contextlib.contextmanager
-def _planted(root: int, name: str, links: dict[str, str]) -> Iterator[tuple[int, str, str] | None]:
-    """(descriptor of the parent, last component, whole path) of what stands where `name` or a folder above it would redirect to it.
-
-    A link or a file in the place of a folder (`.git` may be a file that points elsewhere) is as good as the thing itself.
-    """
-    opened = [os.dup(root)]
-    try:
-        found = None
-        prefixes = _prefixes(name)
-        for path in prefixes:
-            leaf = PurePosixPath(path).name
-            try:
-                status = os.stat(leaf, dir_fd=opened[-1], follow_symlinks=False)
-            except FileNotFoundError:
-                break
-            if stat.S_ISLNK(status.st_mode) and links.get(path) == os.readlink(leaf, dir_fd=opened[-1]):
-                break  # as the host made it
-            if path == prefixes[-1] or not stat.S_ISDIR(status.st_mode):
-                found = (opened[-1], leaf, path)
-                break
-            opened.append(os.open(leaf, _FOLDER, dir_fd=opened[-1]))
-        yield found
-    finally:
-        for fd in opened:
-            os.close(fd)
-
-
-def _move_aside(parent: int, leaf: str) -> str:
-    """Rename to the first free name that nothing obeys."""
-    for number in range(1, 1000):
-        aside = f"{leaf}.quarantined-{number}"
-        try:
-            os.stat(aside, dir_fd=parent, follow_symlinks=False)
-        except FileNotFoundError:
-            os.rename(leaf, aside, src_dir_fd=parent, dst_dir_fd=parent)
-            return aside
-    raise OSError("a thousand quarantined things already")

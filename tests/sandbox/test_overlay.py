@@ -189,6 +189,16 @@ def test_protected_paths_are_left_out(tmp_path, path):
     assert not any(one.kind != "folder" for one in done)
 
 
+def test_what_the_settings_of_git_lead_to_is_left_out(tmp_path):
+    workspace, layer = layered(tmp_path)
+    (workspace / ".git").mkdir(exist_ok=True)
+    (workspace / ".git/config").write_text("[core]\n\thooksPath = tools/hooks\n")
+    (layer / "upper/tools/hooks").mkdir(parents=True)
+    (layer / "upper/tools/hooks/pre-commit").write_text("evil")
+    apply(layer, workspace)
+    assert not (workspace / "tools/hooks/pre-commit").exists()
+
+
 def test_a_link_of_the_hosts_in_the_place_of_a_folder_is_not_followed(tmp_path):
     workspace, layer = layered(tmp_path)
     (tmp_path / "elsewhere").mkdir()
