@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.settings import Settings, tightened
@@ -40,8 +40,15 @@ class Services:
     @property
     def store(self) -> Store:
         """Raises: StoreError when it cannot be opened."""
+        if (built := self.__dict__.get("_store")) is not None:
+            return cast("Store", built)
         with self._building:
             return self._store
+
+    @property
+    def has_store(self) -> bool:
+        """It is open, and asking for it does not wait for another part that is being built."""
+        return "_store" in self.__dict__
 
     @property
     def engine(self) -> Engine:

@@ -78,7 +78,10 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
         bug = SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details.")
         return _fitted(services, context, failure(bug, room), room)
     reply = _fitted(services, context, reply, room)
-    await anyio.to_thread.run_sync(_count, services, tool, reply)
+    if services.has_store:
+        _count(services, tool, reply)  # in memory: no thread needs to wait for it
+    else:
+        await anyio.to_thread.run_sync(_count, services, tool, reply)
     return reply
 
 

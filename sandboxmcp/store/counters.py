@@ -1,7 +1,7 @@
-"""Counts that must never make a caller wait: kept in memory, written whenever the store is free, at the latest when it closes.
+"""Counts that must never make a caller wait: kept in memory, written soon after by a thread, at the latest when the store closes.
 
 Another process may hold the write lock for as long as it indexes a large capture; a search does not wait for that to count
-itself. A killed process loses the counts since its last write, nothing else.
+itself, nor for a write of its own. A killed process loses the counts since its last write, nothing else.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from sandboxmcp.core.model import Source
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+
+_WRITTEN_AFTER_S = 0.5
+"""What is counted meanwhile is written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,12 @@ class Counters:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
+        """Held for moments only."""
+        self._writing = threading.Lock()
+        """Held while counts are on their way from memory to the store."""
         self._hits: Counter[str] = Counter()
         self._usage: dict[str, Usage] = {}
+        self._timer: threading.Timer | None = None
 
     def add_hits(self, handles: Iterable[str]) -> None:
         with self._lock:
@@ -55,6 +63,14 @@ class Counters:
     def add_usage(self, usage: Usage) -> None:
         with self._lock:
             self._count(usage)
+            if self._timer is None:
+                self._timer = threading.Timer(_WRITTEN_AFTER_S, self._write_soon)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _write_soon(self) -> None:
+        with self._lock:
+            self._timer = None
         with contextlib.suppress(StoreError):  # busy, full or read-only: they are written another time
             self.write(patient=False)
 
@@ -68,26 +84,35 @@ class Counters:
 
     def usage(self) -> list[Usage]:
         """Written or not, by tool."""
-        with self._lock, self._database.reading() as connection:
-            total = dict(self._usage)
+        with self._writing, self._database.reading() as connection:
+            with self._lock:
+                total = dict(self._usage)
             for row in connection.execute("SELECT tool, calls, bytes_captured, bytes_returned FROM usage"):
                 total[row[0]] = Usage(*row) + total.get(row[0], Usage(row[0], 0, 0, 0))
         return sorted(total.values(), key=lambda usage: usage.tool)
 
+    def close(self) -> None:
+        """Writes what is left; raises StoreError when it cannot."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+        self.write(patient=True)
+
     def write(self, *, patient: bool) -> None:
         """Writes what is counted. Impatient: raises Busy at once when another writes."""
-        with self._lock:
-            hits, self._hits = self._hits, Counter()
-            usage, self._usage = self._usage, {}
-        try:
-            with self._database.writing(patient=patient) as connection:
-                _write(connection, hits, usage.values())
-        except BaseException:
+        with self._writing:
             with self._lock:
-                self._hits.update(hits)
-                for one in usage.values():
-                    self._count(one)
-            raise
+                hits, self._hits = self._hits, Counter()
+                usage, self._usage = self._usage, {}
+            try:
+                with self._database.writing(patient=patient) as connection:
+                    _write(connection, hits, usage.values())
+            except BaseException:
+                with self._lock:
+                    self._hits.update(hits)
+                    for one in usage.values():
+                        self._count(one)
+                raise
 
 
 def _write(connection: Connection, hits: Mapping[str, int], usage: Iterable[Usage]) -> None:

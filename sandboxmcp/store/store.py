@@ -81,7 +81,7 @@ class Store:
 
     def close(self) -> None:
         with contextlib.suppress(StoreError):
-            self._counters.write(patient=True)
+            self._counters.close()
         self._incoming.close()
         self._database.close()
         self._stems.close()

@@ -279,6 +279,17 @@ def test_counting_never_waits_for_another_writer_and_loses_nothing(store, add, t
         assert (again.usage(), again.get(source.handle).hits) == ([Usage("ctx_search", 1, 0, 7)], 1)
 
 
+def test_counts_are_written_soon_without_a_further_call(store, tmp_path):
+    other = sqlite3.connect(tmp_path / "data" / "sandboxmcp.db", isolation_level=None)
+    (before,) = other.execute("PRAGMA data_version").fetchone()
+    store.add_usage("ctx_search", returned=7)
+    store.add_usage("ctx_search", returned=1)
+    [thread] = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+    thread.join(30)
+    assert other.execute("SELECT * FROM usage").fetchall() == [("ctx_search", 2, 0, 8)]
+    assert other.execute("PRAGMA data_version").fetchone() == (before + 1,)
+
+
 def test_names_that_are_not_utf8_are_storable(store, add):
     source = add("x", label="a\udcff", path="/a\udcff", project="/p\udcff", origin="file")
     assert (source.label, source.path) == ("a\ufffd", "/a\\udcff")
