@@ -169,6 +169,8 @@ class Hit:
     """True when a very long line was cut: the citation still names the whole line."""
     passages: int = field(default=1, compare=False)
     """So many of the index, joined as they follow on each other."""
+    best_line: int = field(default=-1, compare=False)
+    """Index of the line in `text` that says most for the query; -1 where nobody knows."""
 
     @property
     def citation(self) -> str:

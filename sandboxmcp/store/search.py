@@ -164,11 +164,12 @@ class _Row(NamedTuple):
 
     def hit(self, one: Ranked) -> Hit:
         text, title = self.candidate.body, self.candidate.title
-        first, last = self.first_line, self.last_line
+        first, last, best = self.first_line, self.last_line, one.best_line
         if one.telling is not None and not self.partial:
             before, text, after = window(text, *one.telling, title)
-            first, last = first + before, last - after
-        return Hit(self.handle, self.label, first, last, text, one.score, title, self.created_at, bool(self.partial))
+            first, last, best = first + before, last - after, best - before
+        partial = bool(self.partial)
+        return Hit(self.handle, self.label, first, last, text, one.score, title, self.created_at, partial, best_line=best)
 
 
 def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:

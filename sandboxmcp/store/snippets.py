@@ -77,5 +77,11 @@ def _merged(one: Hit, other: Hit) -> Hit | None:
     early, late = (one, other) if one.first_line < other.first_line else (other, one)
     if early.last_line + 1 != late.first_line:
         return None
-    joined = f"{early.text}\n{late.text}"
-    return replace(one, first_line=early.first_line, last_line=late.last_line, text=joined, passages=one.passages + other.passages)
+    return replace(
+        one,
+        first_line=early.first_line,
+        last_line=late.last_line,
+        text=f"{early.text}\n{late.text}",
+        passages=one.passages + other.passages,
+        best_line=one.best_line if one is early or one.best_line < 0 else one.first_line - early.first_line + one.best_line,
+    )

@@ -55,4 +55,5 @@ def without_blank_edges(hit: Hit) -> Hit:
     if hit.partial or not filled or (filled[0], filled[-1]) == (0, len(lines) - 1):
         return hit
     first, last = hit.first_line + filled[0], hit.first_line + filled[-1]
-    return replace(hit, text="\n".join(lines[filled[0] : filled[-1] + 1]), first_line=first, last_line=last)
+    text, best = "\n".join(lines[filled[0] : filled[-1] + 1]), max(hit.best_line - filled[0], -1)
+    return replace(hit, text=text, first_line=first, last_line=last, best_line=best)

@@ -71,15 +71,23 @@ def may_fit(hit: Hit, room: int) -> bool:
     return room >= 2 * SMALLEST or len(hit.text) <= _MOST_LETTERS * room
 
 
-def fitting(hit: Hit, told: str, words: Collection[str], room: int, *, labelled: bool, first: bool) -> Hit | None:
+class Room(NamedTuple):
+    """Tokens for one hit."""
+
+    most: int
+    share: int
+    """Its lines take no more, but the best one may take all of the room."""
+
+
+def fitting(hit: Hit, told: str, words: Collection[str], room: Room, *, labelled: bool, first: bool) -> Hit | None:
     """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
-    if price(hit, told, labelled=labelled) <= room:
+    if price(hit, told, labelled=labelled) <= min(room):
         return hit
-    if not first and room < 2 * SMALLEST:
+    if not first and room.most < 2 * SMALLEST:
         return None
     trimmed = _trimmed(hit, told, words, room, labelled=labelled)
     tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
-    fits = price(trimmed, told, labelled=labelled) <= room
+    fits = price(trimmed, told, labelled=labelled) <= room.most
     return trimmed if fits and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
 
 
@@ -126,27 +134,29 @@ def _runs_told(lines: Iterable[str]) -> Iterator[str]:
             yield f"{GAP} {number - 1} more lines like it"
 
 
-def _trimmed(hit: Hit, told: str, words: Collection[str], room: int, *, labelled: bool) -> Hit:
-    """The hit with only the lines around the one that holds most words of the query, as many as fit."""
+def _trimmed(hit: Hit, told: str, words: Collection[str], room: Room, *, labelled: bool) -> Hit:
+    """The hit with only the lines around its best one, as many as its share pays for."""
     lines = hit.text.split("\n")
-    best = best_line(lines, words)
-    first = last = best
+    first = last = best_line(hit, words)
     while True:
         wider = [(first, last + 1)] if last + 1 < len(lines) else []
         wider += [(first - 1, last)] if first else []
-        windows = (pair for pair in wider if price(_window(hit, lines, *pair), told, labelled=labelled) <= room)
+        windows = (pair for pair in wider if price(_window(hit, lines, *pair), told, labelled=labelled) <= min(room))
         if (fitting := next(windows, None)) is None:
             break
         first, last = fitting
-    return _cut_line(_window(hit, lines, first, last), told, words, room, labelled=labelled)
+    return _cut_line(_window(hit, lines, first, last), told, words, room.most, labelled=labelled)
 
 
 def words_of(query: str) -> set[str]:
     return {word.casefold() for word in query.split()}
 
 
-def best_line(lines: Sequence[str], words: Collection[str]) -> int:
-    """The index of the line with most of the words."""
+def best_line(hit: Hit, words: Collection[str]) -> int:
+    """The index of the line that says most; of a hit that does not know, the line with most of the words."""
+    lines = hit.text.split("\n")
+    if 0 <= hit.best_line < len(lines):
+        return hit.best_line
     return max(range(len(lines)), key=lambda index: (_matches(lines[index], words), -index))
 
 

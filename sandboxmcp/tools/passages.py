@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
-from sandboxmcp.tools.blocks import CITED, SMALLEST, beside, best_line, block, fitting, may_fit, price, words_of
+from sandboxmcp.tools.blocks import CITED, SMALLEST, Room, beside, best_line, block, fitting, may_fit, price, words_of
 from sandboxmcp.tools.budget import Page, cost, cut, total_cost
 from sandboxmcp.tools.fence import fenced, one_line
 from sandboxmcp.tools.items import Found
@@ -20,6 +20,10 @@ _WEAK = 0.1
 """A hit with less than this part of the best score is far weaker."""
 _WEAK_TOKENS = 80
 """What one of those takes at most: a hundred lines alike that hold the common word of the query answer nothing."""
+_FIRST_SHARE, _SHARE = 1 / 3, 1 / 4
+"""Of a section the first hit takes at most so much, and each hit after it: else two long ones fill a small budget."""
+_LEAST_SHARE = 60
+"""Tokens that a hit may always take."""
 _ALWAYS = 5
 """So many hits are worth showing however weak: the best one may hold the query's words by chance."""
 
@@ -102,8 +106,8 @@ def least(found: Found, seen: Seen) -> int:
     hit = next((hit for hit in _worth(found, None) if not seen.covers(hit)), None)
     if hit is None:
         return cost(question(found.query)) + SMALLEST
-    lines = hit.text.split("\n")
-    line = cut(fenced([lines[best_line(lines, words_of(found.query))]])[0], _LEAST_LINE)
+    best = hit.text.split("\n")[best_line(hit, words_of(found.query))]
+    line = cut(fenced([best])[0], _LEAST_LINE)
     return total_cost([question(found.query), hit.citation, line, _Rest(0, 0, "ctx_search").line(len(found.hits))])
 
 
@@ -174,7 +178,7 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
     """
     cited: list[str] = []
     left = 0
-    words = words_of(found.query)
+    words, whole = words_of(found.query), page.room
     weak = _WEAK * max((hit.score for hit in found.hits), default=0.0)
     for number, hit in enumerate(hits):
         if seen.covers(hit):
@@ -186,7 +190,8 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
         told, shown, labelled = "", None, hit.handle in seen.labelled
         if first or may_fit(hit, room):
             ways = _ways(beside(found, hit, seen.titles), labelled=labelled)
-            told, shown, labelled = _shown(hit, ways, words, room, first=first)
+            share = max(_LEAST_SHARE, int(whole * max(1 / len(hits), _FIRST_SHARE if first else _SHARE)))
+            told, shown, labelled = _shown(hit, ways, words, Room(room, share), first=first)
         if shown is None:
             left += 1
             if room < SMALLEST:
@@ -206,7 +211,7 @@ def _ways(told: str, *, labelled: bool) -> list[tuple[str, bool]]:
 
 
 def _shown(
-    hit: Hit, ways: Iterable[tuple[str, bool]], words: Collection[str], room: int, *, first: bool
+    hit: Hit, ways: Iterable[tuple[str, bool]], words: Collection[str], room: Room, *, first: bool
 ) -> tuple[str, Hit | None, bool]:
     """What fits of the hit in the first way that leaves room for some of it."""
     for told, labelled in ways:

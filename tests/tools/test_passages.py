@@ -56,6 +56,21 @@ def test_a_few_passages_are_shown_however_weak() -> None:
     ]
 
 
+LONG = "\n".join(f"the herd goes where the rain has been {number} times, and nothing is said of it" for number in range(30))
+
+
+def test_long_passages_leave_room_for_those_after_them() -> None:
+    hits = tuple(hit(100 * number, f"{LONG}\nzebra {number}\n{LONG}", best_line=30) for number in range(1, 9))
+    shown = told(Found("zebra", hits), 400)
+    assert [line for line in shown if "zebra" in line] == [f"| zebra {number}" for number in range(1, 6)]
+
+
+def test_one_passage_has_all_the_room_and_its_best_line_is_kept() -> None:
+    only = hit(1, f"{LONG}\nstripes\n{LONG}", best_line=30)
+    assert len(told(Found("zebra", (only,)), 2_000)) == 62
+    assert "| stripes" in told(Found("zebra", (only,)), 100)
+
+
 def test_comparable_passages_fill_the_budget() -> None:
     assert len(section(Found("zebra", ZEBRAS), 1_000, Seen(["h1"]), titled=False).cited) == 29
 
