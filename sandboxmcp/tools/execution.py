@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,30 +12,17 @@ from typing import Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.model import BYTE_ORDER_MARK, BoundFile, NewSource, Scope, Script, Source
+from sandboxmcp.core.model import BYTE_ORDER_MARK, BoundFile, Script
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, Picture, answer
-from sandboxmcp.tools.budget import checked_budget, total_cost
-from sandboxmcp.tools.fence import clean_label, one_line
+from sandboxmcp.tools.answer import Answer
+from sandboxmcp.tools.answering import answer_of
+from sandboxmcp.tools.budget import checked_budget
+from sandboxmcp.tools.fence import clean_label
 from sandboxmcp.tools.files import bound_files
-from sandboxmcp.tools.finding import affordable, find
-from sandboxmcp.tools.items import Found, Item
-from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
-from sandboxmcp.tools.passages import Section, query_facts
-from sandboxmcp.tools.receipt import receipt, row
-from sandboxmcp.tools.remember import with_error_lines
 from sandboxmcp.tools.running import Job, Progress, ask_before, no_progress, run_job
-from sandboxmcp.tools.terms import worth_searching
 
 _MOST_AT_ONCE = 8
-_PICTURE_BYTES = 1 << 20
-"""Larger images are not sent inline; their handle is in the answer all the same."""
-_TERMS = 20
-_TERMS_ASKED = 60
-"""Of which some will not be worth a search."""
-_NOTICE = 200
-"""Characters of a notice; with a budget of fewer tokens it waits for the next answer."""
 
 
 async def batch_execute(
@@ -76,8 +62,10 @@ async def batch_execute(
         notes=_notes(concurrency),
     )
     items = await run_job(services, job, progress)
-    asked = _asked(intent, queries)
-    return await anyio.to_thread.run_sync(_answer, services, job, items, asked, query_scope == "all", images, budget)
+    answering = partial(
+        answer_of, services, job, items, _asked(intent, queries), budget, everywhere=query_scope == "all", images=images
+    )
+    return await anyio.to_thread.run_sync(answering)
 
 
 async def execute(
@@ -104,7 +92,7 @@ async def execute(
     if background:
         return await in_background(services, job, asked, images)
     items = await run_job(services, job, progress)
-    return await anyio.to_thread.run_sync(_answer, services, job, items, asked, False, images, budget)
+    return await anyio.to_thread.run_sync(partial(answer_of, services, job, items, asked, budget, images=images))
 
 
 async def execute_file(
@@ -144,7 +132,7 @@ async def execute_file(
 
     made = await anyio.to_thread.run_sync(job)
     items = await run_job(services, made, progress)
-    return await anyio.to_thread.run_sync(_answer, services, made, items, _asked(intent, queries), False, images, budget)
+    return await anyio.to_thread.run_sync(partial(answer_of, services, made, items, _asked(intent, queries), budget, images=images))
 
 
 async def in_background(services: Services, job: Job, asked: Sequence[str], images: bool) -> Answer:
@@ -155,14 +143,6 @@ async def in_background(services: Services, job: Job, asked: Sequence[str], imag
     background.job = replace(job, on_begin=background.begun)
     await ask_before(services, job)
     return await start(services, background)
-
-
-def rendered(
-    services: Services, job: Job, items: list[Item], asked: Sequence[str], *, images: bool, budget: int, facts: Mapping[str, Any]
-) -> Answer:
-    """The answer that a job's items give now, with some facts more. Blocking."""
-    made = _answer(services, job, items, list(asked), False, images, budget)
-    return replace(made, structured={**made.structured, **facts})
 
 
 def _budget(services: Services, budget_tokens: int | None) -> int:
@@ -239,73 +219,3 @@ def _working_folder(services: Services, cwd: str | None, language: str) -> str |
     if language not in services.runner.binding_languages():
         raise UsageError(f"cwd cannot be set for {language}", "Change the folder in the code.")
     return folder
-
-
-def _answer(
-    services: Services, job: Job, items: list[Item], asked: list[str], everywhere: bool, images: bool, budget: int
-) -> Answer:
-    """Blocking: searches, lays out, and adds the facts."""
-    store = services.store
-    full_list = _store_receipts(services, items) if must_condense(items, budget) else None
-    scope = Scope(services.project) if everywhere else Scope(services.project, batch=job.batch)
-    needless = not everywhere and full_list is None and all_whole(items, budget)
-    answered = affordable(asked, budget)
-    found = [] if needless else [find(services, query, scope) for query in asked[:answered]]
-    hits = any(one.hits for one in found)
-    items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
-    long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
-    terms = worth_searching(store.terms(long, limit=_TERMS_ASKED), asked)[:_TERMS] if long else []
-    notices = [one_line(f"note: {notice}", _NOTICE) for notice in _notices(services, job)] if budget > _NOTICE else []
-    unasked = 0 if needless else len(asked) - answered
-    laid = lay_out(items, found, terms, budget - total_cost(notices), full_list, unasked)
-    return answer(
-        [*notices, *laid.lines],
-        budget,
-        _facts(job, items, found, laid.sections, full_list),
-        is_error=all(item.outcome.status in ("denied", "skipped") for item in items),
-        pictures=_pictures(services, items) if images else (),
-        captured_bytes=sum(stream.source.total_bytes for item in items for stream in item.streams),
-    )
-
-
-def _notices(services: Services, job: Job) -> list[str]:
-    return [*job.notes, *services.runner.take_mode(), *services.runner.take_notices()]
-
-
-def _with_error_lines(services: Services, item: Item) -> Item:
-    """Those of stderr only where the item did not end well: else its end is enough."""
-    stdout = with_error_lines(services, item.stdout) if item.stdout else None
-    stderr = with_error_lines(services, item.stderr) if item.stderr and item.outcome.status != "ok" else item.stderr
-    return replace(item, stdout=stdout, stderr=stderr)
-
-
-def _store_receipts(services: Services, items: Sequence[Item]) -> Source:
-    text = "\n".join(receipt(item, whole=False) for item in items)
-    new = NewSource("batch receipts", "batch", services.project, services.session, kind="log")
-    return services.store.add(new, text)
-
-
-def _facts(
-    job: Job, items: Sequence[Item], found: Sequence[Found], sections: Sequence[Section], full_list: Source | None
-) -> dict[str, Any]:
-    """Handles, sizes and citations; none of the text."""
-    rows = [row(item) for item in items]
-    counts = dict(Counter(item.outcome.status for item in items))
-    alone = {name: value for name, value in rows[0].items() if name != "label"}
-    facts: dict[str, Any] = {"counts": counts, "items": rows} if job.origin == "batch" else alone
-    if found:
-        facts["queries"] = query_facts(found, sections)
-    if full_list is not None:
-        facts["receipts"] = full_list.handle
-    return facts
-
-
-def _pictures(services: Services, items: Sequence[Item]) -> tuple[Picture, ...]:
-    """The images that the scripts displayed, up to 1 MiB in all."""
-    pictures: list[Picture] = []
-    room = _PICTURE_BYTES
-    for artifact in (artifact for item in items for artifact in item.artifacts):
-        if artifact.mime.startswith("image/") and artifact.mime != "image/svg+xml" and artifact.bytes <= room:
-            room -= artifact.bytes
-            pictures.append(Picture(b"".join(services.store.raw(artifact.handle)), artifact.mime))
-    return tuple(pictures)

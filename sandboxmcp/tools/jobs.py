@@ -24,6 +24,7 @@ from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.core.processes import start_mark
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer, failure
+from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.items import Item
 from sandboxmcp.tools.receipt import duration, row
@@ -141,8 +142,6 @@ async def jobs(services: Services, *, action: str = "list", job: str | None = No
 
 
 def _result(services: Services, background: Background, budget: int) -> Answer:
-    from sandboxmcp.tools.execution import rendered
-
     if background.error is not None:
         return failure(background.error, budget)
     facts = {"job": background.handle, "state": background.state, "wall_s": round(background.wall_s, 3)}
@@ -153,7 +152,7 @@ def _result(services: Services, background: Background, budget: int) -> Answer:
     if not background.items:
         return answer([f"{background.handle}: cancelled before it began"], budget, facts)
     items = [background.items[index] for index in sorted(background.items)]
-    return rendered(services, background.job, items, background.asked, images=background.images, budget=budget, facts=facts)
+    return answer_of(services, background.job, items, background.asked, budget, images=background.images, facts=facts)
 
 
 def _listed(services: Services, budget: int) -> Answer:

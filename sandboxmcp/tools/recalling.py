@@ -9,6 +9,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer
+from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.items import Item, Stream
 from sandboxmcp.tools.remember import stored_stream
 from sandboxmcp.tools.running import Job
@@ -18,12 +19,10 @@ def recalled_answer(
     services: Services, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
 ) -> Answer:
     """The answer to a single execution. `row` is as receipt.row gives it, `facts` are added to the structured ones. Blocking."""
-    from sandboxmcp.tools.execution import rendered
-
     item = recalled_item(services, row, language)
     batch = next((stream.source.batch for stream in item.streams if stream.source.batch), "")
     job = Job((item.outcome.script,), ("",), (f"execute:{language}",), "execute", batch)
-    return rendered(services, job, [item], asked, images=False, budget=budget, facts=facts)
+    return answer_of(services, job, [item], asked, budget, facts=facts)
 
 
 def recalled_item(services: Services, row: Mapping[str, Any], language: str) -> Item:
