@@ -99,8 +99,17 @@ def get(connection: Connection, handle: str, project: str | None) -> Source:
     return _source(row)
 
 
+def get_all(connection: Connection, handles: Iterable[str]) -> dict[str, Source]:
+    """Those of the sources with these handles that there are."""
+    rows = connection.execute(
+        f"SELECT {_FIELDS} FROM sources WHERE handle IN (SELECT value FROM json_each(?)) AND replaced_by IS NOT id",  # noqa: S608
+        (json.dumps(list(handles)),),
+    )
+    return {source.handle: source for source in map(_source, rows)}
+
+
 def _source(row: Sequence[Any]) -> Source:
-    return replace(Source(*row[:-2]), digest=row[-2], gone=bool(row[-1]))
+    return Source(*row[:-2], digest=row[-2], gone=bool(row[-1]))
 
 
 class StoredFile(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -121,7 +122,7 @@ _BODY = 2
 _PARTS = len(_PART_WEIGHTS)
 _BETWEEN = "\0"
 """Shown text has no NUL."""
-_MARKS = (_BETWEEN, "\n")
+_LETTERS = re.compile(r"[^\W_]*")
 
 
 @dataclass(slots=True)
@@ -138,21 +139,20 @@ class _Scored:
 def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems: Stems) -> Iterator[tuple[Candidate, list[_Place]]]:
     """Every candidate with the places of the wanted stems in it, in order.
 
-    All candidates are read as one text, and only words that begin like a stem are stemmed: that makes a search three times
-    faster than going through them one by one.
+    All candidates are read as one text, and only words that begin like a stem are stemmed: going through them one by one takes
+    several times as long.
     """
-    text = folded(_BETWEEN.join(part for candidate in candidates for part in _parts(candidate)))
-    found = [(match.group(), match.start(), match.end()) for match in _like(wanted).finditer(text)]
-    known = stems({word for word, _, _ in found if word not in _MARKS})
+    parts = [folded(part) for candidate in candidates for part in _parts(candidate)]
+    begins = list(itertools.accumulate((len(part) + 1 for part in parts), initial=0))
+    text = _BETWEEN.join(parts)
+    found = [(text[start:end], start, end) for start, end in _words_like(wanted, text)]
+    known = stems({word for word, _, _ in found})
     places: list[list[_Place]] = [[] for _ in candidates]
-    part = line = 0
     for word, start, end in found:
-        if word == _BETWEEN:
-            part, line = part + 1, 0
-        elif word == "\n":
-            line += 1
-        elif known[word] in wanted and not text[start - 1 : start].isalnum():
-            places[part // _PARTS].append(_Place(part % _PARTS, line, start, end, known[word]))
+        if (stem := known[word]) in wanted:
+            part = bisect_right(begins, start) - 1
+            line = text.count("\n", begins[part], start)
+            places[part // _PARTS].append(_Place(part % _PARTS, line, start, end, stem))
     return zip(candidates, places, strict=True)
 
 
@@ -161,14 +161,21 @@ def _parts(candidate: Candidate) -> tuple[str, str, str, str]:
     return heading, outer, candidate.body, candidate.pieces
 
 
-def _like(stems: Iterable[str]) -> re.Pattern[str]:
-    """Matches what may have one of the stems, from its first letter to the end of the word, and the marks.
+def _words_like(stems: Iterable[str], text: str) -> Iterator[tuple[int, int]]:
+    """Where words begin and end that may have one of the stems, in order.
 
-    Porter leaves a word's beginning alone but for the last letter of the stem (happy: happi, sensibility: sensibl). Words are
-    not anchored at their beginning: alternatives that start with letters are searched for twice as fast.
+    Porter leaves a word's beginning alone but for the last letter of the stem (happy: happi, sensibility: sensibl). To look for
+    one beginning after the other takes a tenth of the time of one expression for all of them, which is new for every query.
     """
-    heads = sorted({re.escape(stem[:-1] if len(stem) > 2 else stem) for stem in stems})
-    return re.compile("|".join((*_MARKS, *(rf"{head}[^\W_]*" for head in heads))))
+    starts: set[int] = set()
+    for head in {stem[:-1] if len(stem) > 2 else stem for stem in stems}:
+        start = text.find(head)
+        while start >= 0:
+            if not text[start - 1 : start].isalnum():
+                starts.add(start)
+            start = text.find(head, start + len(head))
+    for start in sorted(starts):
+        yield start, _LETTERS.match(text, start).end()  # type: ignore[union-attr]  # it matches nothing as well
 
 
 def _score(counts: Mapping[str, float], length: float, worth: Mapping[str, float], stands_for: Mapping[str, str]) -> float:

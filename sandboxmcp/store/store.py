@@ -153,6 +153,11 @@ class Store:
         with self._database.reading() as connection:
             return catalogue.get(connection, handle, project)
 
+    def get_all(self, handles: Iterable[str]) -> dict[str, Source]:
+        """Those of the sources with these handles that there are."""
+        with self._database.reading() as connection:
+            return catalogue.get_all(connection, handles)
+
     def sources(self, scope: Scope, *, limit: int = 100, offset: int = 0) -> list[Source]:
         """The sources in scope, newest first; versions of files that a newer one replaced are left out."""
         with self._database.reading() as connection:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Literal
 
 from sandboxmcp.core.model import Hit, Scope, Source
@@ -28,18 +27,21 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
     Raises:
         StoreError.
     """
-    source_of = cache(services.store.get)
-    every = _still_there(services.store.search(query, scope, sort=sort, limit=_RANKED), source_of)
-    hits, others = told_once(every, lambda handle: source_of(handle).digest)
-    best = [_widened(services, hit, source_of(hit.handle)) for hit in hits[:_WIDENED]]
-    return Found(query, tuple(_marked(hit, source_of(hit.handle)) for hit in (*best, *hits[_WIDENED:])), others, _is_capped(every))
+    every = services.store.search(query, scope, sort=sort, limit=_RANKED)
+    sources = services.store.get_all({hit.handle for hit in every})
+    every = _still_there([hit for hit in every if hit.handle in sources], sources)  # some may have been forgotten meanwhile
+    hits, others = told_once(every, {handle: source.digest for handle, source in sources.items()})
+    best = [_widened(services, hit, sources[hit.handle]) for hit in hits[:_WIDENED]]
+    return Found(query, tuple(_marked(hit, sources[hit.handle]) for hit in (*best, *hits[_WIDENED:])), others, _is_capped(every))
 
 
-def _still_there(hits: Sequence[Hit], source_of: Callable[[str], Source]) -> list[Hit]:
+def _still_there(hits: Sequence[Hit], sources: Mapping[str, Source]) -> Sequence[Hit]:
     """The hits without those of a file that is gone where another source has the same lines of the same content."""
-    places = [(source_of(hit.handle).digest, hit.first_line, hit.last_line) for hit in hits]
-    there = {place for hit, place in zip(hits, places, strict=True) if not source_of(hit.handle).gone}
-    return [hit for hit, place in zip(hits, places, strict=True) if place not in there or not source_of(hit.handle).gone]
+    if not any(source.gone for source in sources.values()):
+        return hits
+    places = [(sources[hit.handle].digest, hit.first_line, hit.last_line) for hit in hits]
+    there = {place for hit, place in zip(hits, places, strict=True) if not sources[hit.handle].gone}
+    return [hit for hit, place in zip(hits, places, strict=True) if place not in there or not sources[hit.handle].gone]
 
 
 def _is_capped(hits: Sequence[Hit]) -> bool:
