@@ -109,7 +109,7 @@ def get_all(connection: Connection, handles: Iterable[str]) -> dict[str, Source]
 
 
 def _source(row: Sequence[Any]) -> Source:
-    return Source(*row[:-2], digest=row[-2], gone=bool(row[-1]))
+    return replace(Source(*row[:-2]), digest=row[-2], gone=bool(row[-1]))
 
 
 class StoredFile(NamedTuple):

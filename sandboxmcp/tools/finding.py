@@ -27,9 +27,9 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
     Raises:
         StoreError.
     """
-    every = services.store.search(query, scope, sort=sort, limit=_RANKED)
-    sources = services.store.get_all({hit.handle for hit in every})
-    every = _still_there([hit for hit in every if hit.handle in sources], sources)  # some may have been forgotten meanwhile
+    ranked = services.store.search(query, scope, sort=sort, limit=_RANKED)
+    sources = services.store.get_all({hit.handle for hit in ranked})
+    every = _still_there([hit for hit in ranked if hit.handle in sources], sources)  # some may have been forgotten meanwhile
     hits, others = told_once(every, {handle: source.digest for handle, source in sources.items()})
     best = [_widened(services, hit, sources[hit.handle]) for hit in hits[:_WIDENED]]
     return Found(query, tuple(_marked(hit, sources[hit.handle]) for hit in (*best, *hits[_WIDENED:])), others, _is_capped(every))
