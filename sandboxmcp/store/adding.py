@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
 Mask = Callable[[Iterable[bytes]], Iterator[bytes]]
 """Rewrites a stream of bytes."""
+
+
+class Ready(NamedTuple):
+    """Captured, not yet stored: nothing is acknowledged."""
+
+    new: NewSource
+    draft: Draft
 
 
 class Adding:
@@ -56,35 +63,69 @@ class Adding:
 
     def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool) -> Source:
         """See Store.add."""
+        given = self._content(new, content)
+        ready = self._captured(new, given)
+        if isinstance(ready, Source):
+            given.finish(consume)
+            return ready
+        (source,) = self.stored([ready])
+        if self._raw is not None:
+            self._raw.keep(source.handle, given, ready.draft.digest)
+        given.finish(consume)
+        return source
+
+    def prepared(self, new: NewSource, content: Path) -> Source | Ready:
+        """A file captured, so that it can be stored together with others; or the source that it is already.
+
+        Raises as `add` does.
+        """
+        if self._raw is not None:  # which is kept from the file itself
+            return self.add(new, content, consume=False)
+        return self._captured(new, self._content(new, content))
+
+    def stored(self, ready: Sequence[Ready]) -> list[Source]:
+        """The sources that these become, all in one transaction; without them afterwards, should it fail."""
+        try:
+            handles = self._written(ready)
+        finally:
+            for one in ready:
+                self._captures.drop(one.draft)
+        if any(one.new.origin in ("file", "page") for one in ready):
+            self._deleting.sweep()
+        with self._database.reading() as connection:
+            return [catalogue.get(connection, handle, None) for handle in handles]
+
+    def drop(self, ready: Iterable[Ready]) -> None:
+        """They are not to be stored."""
+        for one in ready:
+            self._captures.drop(one.draft)
+
+    def _content(self, new: NewSource, content: bytes | str | Path) -> Content:
         picture = _is_picture(new.mime)
-        given = Content(content, None if picture else self._mask, text=not picture)
+        return Content(content, None if picture else self._mask, text=not picture)
+
+    def _captured(self, new: NewSource, given: Content) -> Source | Ready:
         label = clean_label(new.label) or new.origin
-        new = _storable(new)
+        new = replace(_storable(new), label=label)
         again = new.origin in ("file", "text", "page")
-        if again and (known := self._known(new, label, None)) is not None:
+        if again and (known := self._known(new, None)) is not None:
             return known
         draft = self._captures.write(given.pieces())
         try:
-            if again and (known := self._known(new, label, draft.digest)) is not None:
-                given.finish(consume)
+            if again and (known := self._known(new, draft.digest)) is not None:
+                self._captures.drop(draft)
                 return known
-            if new.total_bytes is not None:
-                new = replace(new, total_bytes=new.total_bytes - given.shrunk)
-            handle = self._stored(new, label, draft)
-        finally:
+        except BaseException:
             self._captures.drop(draft)
-        if self._raw is not None:
-            self._raw.keep(handle, given, draft.digest)
-        given.finish(consume)
-        if new.origin in ("file", "page"):
-            self._deleting.sweep()
-        with self._database.reading() as connection:
-            return catalogue.get(connection, handle, None)
+            raise
+        if new.total_bytes is not None:
+            new = replace(new, total_bytes=new.total_bytes - given.shrunk)
+        return Ready(new, draft)
 
-    def _known(self, new: NewSource, label: str, digest: str | None) -> Source | None:
+    def _known(self, new: NewSource, digest: str | None) -> Source | None:
         """The live source that this is, by its content; or, without a digest, by the time and size of its file."""
         with self._database.reading() as connection:
-            found = catalogue.same(connection, new, label, digest) if digest else catalogue.same_stamp(connection, new, label)
+            found = catalogue.same(connection, new, digest) if digest else catalogue.same_stamp(connection, new)
         if found is None:
             return None
         with self._database.writing() as connection:
@@ -95,40 +136,54 @@ class Adding:
             )
             return replace(catalogue.get(connection, found[1], None), unchanged=True)
 
-    def _stored(self, new: NewSource, label: str, draft: Draft) -> str:
+    def _written(self, ready: Sequence[Ready]) -> list[str]:
         flushing = Background()
         try:
-            with self._captures.peek(draft) as capture, self._database.writing() as connection:
-                flushing.start(partial(flush, self._captures.keep(draft)))
+            with self._database.writing() as connection:
+                kept = [path for one in ready for path in self._captures.keep(one.draft)]
+                flushing.start(partial(flush, list(dict.fromkeys(kept))))
                 try:
-                    return self._insert(connection, new, label, draft, capture)
+                    with Indexer(connection, self._pieces, self._kept) as indexer:
+                        handles = [self._insert(connection, indexer, one) for one in ready]
+                        _record(connection, indexer)
+                    return handles
                 finally:
                     flushing.wait()
         except BaseException:
             with contextlib.suppress(StoreError):
-                self._deleting.delete_captures([draft.digest])  # unless another source has it
+                self._deleting.delete_captures([one.draft.digest for one in ready])  # unless another source has it
             raise
 
-    def _insert(self, connection: Connection, new: NewSource, label: str, draft: Draft, capture: Capture) -> str:
-        sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
-        kind = new.kind or recognise_kind(sample)
-        form = recognise_form(sample, kind)
-        indexed = sum(stop - start for start, stop in self._parts(capture))
-        source, handle = catalogue.insert(connection, new, label, kind, draft, indexed)
-        if new.origin in ("file", "page"):
-            catalogue.replace_older(connection, new, label, source)
-        self.index(connection, source, capture, form)
+    def _insert(self, connection: Connection, indexer: Indexer, one: Ready) -> str:
+        with self._captures.open(one.draft.digest) as capture:
+            sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
+            kind = one.new.kind or recognise_kind(sample)
+            indexed = sum(stop - start for start, stop in self._parts(capture))
+            source, handle = catalogue.insert(connection, one.new, kind, one.draft, indexed)
+            if one.new.origin in ("file", "page"):
+                catalogue.replace_older(connection, one.new, source)
+            self._index(indexer, source, capture, recognise_form(sample, kind))
         return handle
 
     def index(self, connection: Connection, source: int, capture: Capture, form: Form) -> None:
         """Writes what the index holds of a source into the open transaction."""
-        with Indexer(connection, source, self._pieces, self._kept) as indexer:
-            for start, stop in self._parts(capture):
-                indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
-            catalogue.record(connection, source, indexer.finish())
+        with Indexer(connection, self._pieces, self._kept) as indexer:
+            self._index(indexer, source, capture, form)
+            _record(connection, indexer)
+
+    def _index(self, indexer: Indexer, source: int, capture: Capture, form: Form) -> None:
+        indexer.begin(source)
+        for start, stop in self._parts(capture):
+            indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
+        indexer.end()
 
     def _parts(self, capture: Capture) -> list[tuple[int, int]]:
         return capture.head_and_tail(*self._ends)
+
+
+def _record(connection: Connection, indexer: Indexer) -> None:
+    for source, indexed in indexer.finish():
+        catalogue.record(connection, source, indexed)
 
 
 def _storable(new: NewSource) -> NewSource:

@@ -31,14 +31,12 @@ _FIELDS = (
 )
 
 
-def insert(
-    connection: Connection, new: NewSource, label: str, kind: ContentKind, draft: Draft, indexed_bytes: int
-) -> tuple[int, str]:
+def insert(connection: Connection, new: NewSource, kind: ContentKind, draft: Draft, indexed_bytes: int) -> tuple[int, str]:
     """A new row, not yet indexed. Returns its id and its handle."""
     handle = _new_handle(connection)
     row: dict[str, Any] = {
         "handle": handle,
-        "label": label,
+        "label": new.label,
         "origin": new.origin,
         "kind": kind,
         "project": new.project,
@@ -167,17 +165,17 @@ def listed(connection: Connection, scope: Scope, limit: int, offset: int) -> lis
     return [_source(row) for row in rows]
 
 
-def same(connection: Connection, new: NewSource, label: str, digest: str) -> tuple[int, str] | None:
+def same(connection: Connection, new: NewSource, digest: str) -> tuple[int, str] | None:
     """Id and handle of the live source of this project with the same origin, label, path and content."""
     row: tuple[int, str] | None = connection.execute(
         "SELECT id, handle FROM sources WHERE digest = ? AND project = ? AND origin = ? AND label = ? AND path IS ?"
         " AND replaced_by IS NULL ORDER BY id DESC",
-        (digest, new.project, new.origin, label, new.path),
+        (digest, new.project, new.origin, new.label, new.path),
     ).fetchone()
     return row
 
 
-def same_stamp(connection: Connection, new: NewSource, label: str) -> tuple[int, str] | None:
+def same_stamp(connection: Connection, new: NewSource) -> tuple[int, str] | None:
     """Id and handle of the live source that was read from the same file when it had the same stamp.
 
     Not if the file was written less than a second before it was stored: it may have changed again without a newer time.
@@ -187,7 +185,7 @@ def same_stamp(connection: Connection, new: NewSource, label: str) -> tuple[int,
     row: tuple[int, str] | None = connection.execute(
         "SELECT id, handle FROM sources WHERE path = ? AND stamp = ? AND project = ? AND origin = ? AND label = ?"
         " AND replaced_by IS NULL AND created_at > ? ORDER BY id DESC",
-        (new.path, new.stamp, new.project, new.origin, label, int(new.stamp.partition(":")[0]) / 1e9 + 1),
+        (new.path, new.stamp, new.project, new.origin, new.label, int(new.stamp.partition(":")[0]) / 1e9 + 1),
     ).fetchone()
     return row
 
@@ -208,17 +206,17 @@ def has_content(connection: Connection, digest: str, project: str, session: str)
     return found.fetchone() is not None
 
 
-def replace_older(connection: Connection, new: NewSource, label: str, source: int) -> None:
+def replace_older(connection: Connection, new: NewSource, source: int) -> None:
     """Marks the sources that new content of a file or page replaces: same place and label in the project."""
     connection.execute(
         "UPDATE sources SET replaced_by = ?1 WHERE replaced_by IN (SELECT id FROM sources"
         " WHERE project = ?2 AND origin = ?3 AND label = ?4 AND path IS ?5 AND id <> ?1 AND replaced_by IS NULL)",
-        (source, new.project, new.origin, label, new.path),
+        (source, new.project, new.origin, new.label, new.path),
     )
     connection.execute(
         "UPDATE sources SET replaced_by = ?1"
         " WHERE project = ?2 AND origin = ?3 AND label = ?4 AND path IS ?5 AND id <> ?1 AND replaced_by IS NULL",
-        (source, new.project, new.origin, label, new.path),
+        (source, new.project, new.origin, new.label, new.path),
     )
 
 

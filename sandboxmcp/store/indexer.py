@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from sandboxmcp.store.chunking.parts import Passage, passages_of
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 from sandboxmcp.store.rank import TITLE_WEIGHT
-from sandboxmcp.store.vocabulary import Topics, Vocabulary, learn, unlearn
+from sandboxmcp.store.vocabulary import Candidates, Topics, Vocabulary, best_terms, learn, unlearn
 from sandboxmcp.store.words import Kept, Pieces, words_in, words_of_each
 
 if TYPE_CHECKING:
@@ -48,26 +47,41 @@ class Indexed:
 NOTHING_INDEXED = Indexed(0, 0, 0, 0, -1, ())
 
 
+class _Begun:
+    """The source that is being written."""
+
+    def __init__(self, source: int, chunk: int, passage: int) -> None:
+        self.source = source
+        self.before = (chunk, passage)
+        self.words = 0
+        self.topics = Topics()
+
+    def indexed(self, chunk: int, passage: int) -> Indexed:
+        """What it came to, without its terms."""
+        return Indexed(chunk - self.before[0], passage - self.before[1], self.words, self.before[1] + 1, passage, ())
+
+
 class Indexer:
-    """Writes the parts of one source. `pieces` and `kept` are the store's memory of words.
+    """Writes sources one after the other. `pieces` and `kept` are the store's memory of words.
 
     While Python cuts and splits the next thousand passages, SQLite indexes the last thousand on another thread: nobody else uses
-    the connection before that has ended, which the end of the `with` block waits for too.
+    the connection before that has ended, which the end of the `with` block waits for too. Small sources are written together.
     """
 
-    def __init__(self, connection: Connection, source: int, pieces: Pieces, kept: Kept) -> None:
+    def __init__(self, connection: Connection, pieces: Pieces, kept: Kept) -> None:
         self._connection = connection
-        self._source = source
         self._pieces = pieces
         (self._chunk,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
         (self._passage,) = connection.execute("SELECT coalesce(max(id), 0) FROM passages").fetchone()
-        self._before = (self._chunk, self._passage)
+        self._begun = _Begun(0, self._chunk, self._passage)
+        self._ended: list[tuple[int, Indexed, Candidates]] = []
         self._chunk_rows: list[tuple[int, int, str, int, int]] = []
         self._waiting: list[tuple[int, int, Passage]] = []
-        """Passages that are not written yet: the chunk of each, what its title counts, and itself."""
+        """Passages whose words are not looked at yet: the chunk of each, what its title counts, and itself."""
+        self._rows: list[_Row] = []
+        """Those that are not written yet."""
         self._vocabulary = Vocabulary(kept)
-        self._topics = Topics()
-        self._words = 0
+        self._unlearnt: dict[str, int] = {}
         self._indexing = Background()
 
     def __enter__(self) -> Indexer:
@@ -80,43 +94,66 @@ class Indexer:
         finally:
             self._connection.execute("PRAGMA cache_size = -2000")  # SQLite's own default: idle connections keep no more
 
+    def begin(self, source: int) -> None:
+        """What is added from now on is of this source."""
+        self._begun = _Begun(source, self._chunk, self._passage)
+
     def add(self, lines: Iterable[Line], form: Form) -> None:
         """Writes the chunks of some lines."""
-        waiting = self._waiting
+        waiting, source = self._waiting, self._begun.source
         for chunk in chunked(lines, form):
             self._chunk += 1
-            self._chunk_rows.append((self._chunk, self._source, chunk.title, chunk.lines[0].number, chunk.lines[-1].number))
+            self._chunk_rows.append((self._chunk, source, chunk.title, chunk.lines[0].number, chunk.lines[-1].number))
             titled = TITLE_WEIGHT * len(words_in(chunk.title))
             waiting += [(self._chunk, titled, passage) for passage in passages_of(chunk)]
             if len(waiting) >= _BATCH:
+                self._look_at_words()
+                if len(self._vocabulary) > _LEARNT_TOGETHER:
+                    self._take_words()
                 self._indexing.start(self._written())
 
-    def finish(self) -> Indexed:
-        """Writes what is waiting."""
-        self._indexing.wait()
+    def end(self) -> None:
+        """Everything of the source was added."""
+        self._look_at_words()
+        self._take_words()
+        found = self._begun.indexed(self._chunk, self._passage)
+        self._ended.append((self._begun.source, found, self._begun.topics.candidates(found.passages)))
+        if len(self._rows) >= _BATCH:
+            self._indexing.start(self._written())
+
+    def finish(self) -> list[tuple[int, Indexed]]:
+        """Writes what is waiting, and says what was written of each source."""
         self._written(last=True)()
-        chunks, passages = self._chunk - self._before[0], self._passage - self._before[1]
-        terms = self._topics.best(self._connection, passages, _TERMS)
-        return Indexed(chunks, passages, self._words, self._before[1] + 1, self._passage, terms)
+        terms = best_terms(self._connection, [candidates for _, _, candidates in self._ended], _TERMS)
+        return [(source, replace(found, terms=best)) for (source, found, _), best in zip(self._ended, terms, strict=True)]
 
     def _written(self, *, last: bool = False) -> Callable[[], None]:
         """Writes what is waiting, and returns what is to be done with it that needs nothing of Python."""
-        rows = self._rows()
         self._indexing.wait()
         self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", self._chunk_rows)
-        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        written = (self._passage - len(self._rows) + 1, self._passage)
         self._chunk_rows.clear()
-        words = self._vocabulary.taken() if last or len(self._vocabulary) > _LEARNT_TOGETHER else {}
-        self._topics.add(words)
-        return partial(_index, self._connection, (self._passage - len(rows) + 1, self._passage), words)
+        self._rows.clear()
+        words: dict[str, int] = {}
+        if last or len(self._unlearnt) > _LEARNT_TOGETHER:
+            words, self._unlearnt = self._unlearnt, {}
+        return partial(_index, self._connection, written, words)
 
-    def _rows(self) -> list[_Row]:
-        """The passages that are waiting, as the table holds them. Their words are looked at together: a text repeats its words."""
+    def _take_words(self) -> None:
+        words = self._vocabulary.taken()
+        self._begun.topics.add(words)
+        if not self._unlearnt:
+            self._unlearnt = words
+            return
+        for word, count in words.items():
+            self._unlearnt[word] = self._unlearnt.get(word, 0) + count
+
+    def _look_at_words(self) -> None:
+        """The passages that are waiting become rows. Their words are looked at together: a text repeats its words."""
         split = words_of_each([passage.text for _, _, passage in self._waiting])
-        counts = Counter(chain.from_iterable(split))
-        self._vocabulary.add(counts)
-        identifiers = self._pieces.meet(counts)
-        rows: list[_Row] = []
+        self._vocabulary.add(chain.from_iterable(split))
+        identifiers = self._pieces.meet(set().union(*split))
         for (chunk, count, passage), words in zip(self._waiting, split, strict=True):
             text, pieces = passage.text, ""
             count += len(words)
@@ -126,10 +163,9 @@ class Indexer:
                 self._vocabulary.add(beside)
                 count += len(beside)
             self._passage += 1
-            self._words += count
-            rows.append((self._passage, chunk, passage.first, passage.last, passage.partial, count, text, pieces))
+            self._begun.words += count
+            self._rows.append((self._passage, chunk, passage.first, passage.last, passage.partial, count, text, pieces))
         self._waiting.clear()
-        return rows
 
 
 def _index(connection: Connection, passages: tuple[int, int], words: Mapping[str, int]) -> None:

@@ -121,7 +121,7 @@ def _adopt(connection: Connection, captures: Captures, digest: str) -> bool:
     except StoreError:
         return False
     label = f"recovered {digest[:12]}"
-    catalogue.insert(connection, NewSource(label, "artifact", "", ""), label, kind, draft, capture.size)
+    catalogue.insert(connection, NewSource(label, "artifact", "", ""), kind, draft, capture.size)
     return True
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.semantic import Meaning
 from sandboxmcp.store.stems import Stemmer
+from sandboxmcp.store.together import Together, together
 
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
@@ -130,6 +132,10 @@ class Store:
             StoreError: the store cannot be written.
         """
         return self._adding.add(new, content, consume=consume)
+
+    def together(self) -> AbstractContextManager[Together]:
+        """For many files: what is added to it is stored a few hundred at a time, and all of it when the block ends."""
+        return together(self._adding)
 
     def search(self, query: str, scope: Scope, *, sort: Sort = "relevance", limit: int = 200) -> list[Hit]:
         """Passages that answer the query, best first; those that repeat the template of a better one come last.

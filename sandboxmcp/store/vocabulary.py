@@ -68,19 +68,31 @@ class Topics:
         if len(self._counts) > _MOST_WORDS:
             self._counts = Counter({word: count for word, count in self._counts.items() if count > 1})
 
-    def best(self, connection: Connection, passages: int, limit: int) -> tuple[str, ...]:
-        """At most so many, the best first: those that other sources have as well count less."""
+    def candidates(self, passages: int) -> Candidates:
+        """The likeliest words of a source with so many passages."""
         least = 1 if passages < 20 else 2
         weight_of = {count: math.log(1 + count) * math.log(1 + passages / count) for count in set(self._counts.values())}
-        weights = {
-            word: weight_of[count]
+        weights = [
+            (-weight_of[count], word)
             for word, count in self._counts.items()
             if count >= least and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
-        }
-        chosen = heapq.nsmallest(_TERM_CANDIDATES, weights, key=lambda word: (-weights[word], word))
-        uses = uses_of(connection, chosen)
-        worth = {word: weights[word] / (1 + math.log(1 + uses[word] - self._counts[word])) for word in chosen}
-        return tuple(sorted(worth, key=lambda word: (-worth[word], word))[:limit])
+        ]
+        return {word: (-weight, self._counts[word]) for weight, word in heapq.nsmallest(_TERM_CANDIDATES, weights)}
+
+
+Candidates = Mapping[str, tuple[float, int]]
+"""Words with their weights and how often they occur in their source."""
+
+
+def best_terms(connection: Connection, sources: Sequence[Candidates], limit: int) -> list[tuple[str, ...]]:
+    """At most so many words of each source, the best first: those that other sources have as well count less."""
+    uses = uses_of(connection, sorted({word for candidates in sources for word in candidates}))
+    return [_best(candidates, uses, limit) for candidates in sources]
+
+
+def _best(candidates: Candidates, uses: Mapping[str, int], limit: int) -> tuple[str, ...]:
+    worth = [(-weight / (1 + math.log(1 + uses[word] - count)), word) for word, (weight, count) in candidates.items()]
+    return tuple(word for _, word in heapq.nsmallest(limit, worth))
 
 
 def learn(connection: Connection, words: Mapping[str, int]) -> None:

@@ -82,16 +82,30 @@ def glued(text: str) -> list[str]:
 class Pieces(dict[str, str]):
     """What to index beside a text: the pieces of each word that was asked for, joined by blanks. Shared by threads."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._met: tuple[set[str], set[str]] = set(), set()
+        """Words that `meet` was asked for, and those of them that have pieces."""
+
     def beside(self, text: str, words: Iterable[str]) -> str:
         """The pieces of a text's identifiers and its snake_case ones as a whole, joined by blanks; `words` are the text's."""
         return " ".join((*dict.fromkeys(filter(None, map(self.__getitem__, words))), *glued(text)))
 
-    def meet(self, words: Iterable[str]) -> set[str]:
-        """Those of the words that have pieces. Plain ones are remembered together, which is what most new words are."""
-        _remember(
-            self, {word: "" for word in words if word not in self and word.isascii() and word[1:].islower() and word.isalpha()}
-        )
-        return {word for word in words if self[word]}
+    def meet(self, words: set[str]) -> set[str]:
+        """Those of the words that have pieces."""
+        met, having = self._met
+        new = words - met
+        found = {word for word in new if self._has_pieces(word)}
+        if len(met) > _CACHE_WORDS:
+            self._met = new, set(found)
+        else:
+            having |= found  # first: another thread looks for it as soon as the word is met
+            met |= new
+        return (words & having) | found
+
+    def _has_pieces(self, word: str) -> bool:
+        # Plain words, which is what most new ones are, take the short way.
+        return not (word.isascii() and word[1:].islower() and word.isalpha()) and self[word] != ""
 
     def __missing__(self, word: str) -> str:
         pieces = " ".join(pieces_of(word))

@@ -14,6 +14,7 @@ from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.services import Services
 from sandboxmcp.store.content import SAMPLE_BYTES, is_utf16
+from sandboxmcp.store.together import Together
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.fence import clean_label, one_line
@@ -112,28 +113,37 @@ def _index_path(
             because = f" ({tally.refused[before]})" if tally.refused[before:] else ""
             fix = "A glob is relative to the project, and ignored files do not count."
             raise UsageError(f"no file matches {path[:200]!r}{because}", fix)
-    elif not _index_file(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
+    elif not _index_one(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")
 
 
 def _index_files(services: Services, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
     """Says how many files there were, up to max_files."""
     number = 0
-    for file in islice(files, max_files):
-        number += 1
-        name = _relative(file, Path(services.project) if source is None else base)
-        label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
-        try:
-            if not _index_file(services, file, label, tally):
-                tally.skip_binary(name)
-        except UsageError as error:
-            tally.refused.append(one_line(error.what, 200))
+    with services.store.together() as batch:
+        for file in islice(files, max_files):
+            number += 1
+            name = _relative(file, Path(services.project) if source is None else base)
+            label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
+            try:
+                if not _index_file(services, batch, file, label, tally):
+                    tally.skip_binary(name)
+            except UsageError as error:
+                tally.refused.append(one_line(error.what, 200))
+    tally.sources += batch.sources
     tally.beyond += sum(1 for _ in islice(files, _MOST_COUNTED))
     return number
 
 
-def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bool:
-    """Says whether it was text and is now in the store."""
+def _index_one(services: Services, file: Path, label: str, tally: _Tally) -> bool:
+    with services.store.together() as batch:
+        is_text = _index_file(services, batch, file, label, tally)
+    tally.sources += batch.sources
+    return is_text
+
+
+def _index_file(services: Services, batch: Together, file: Path, label: str, tally: _Tally) -> bool:
+    """Says whether it is text and will be in the store with the batch."""
     with opened(file, allowed_roots(services.settings)) as readable:
         refuse_secret(file, Path(os.path.realpath(readable)))
         status = readable.stat()
@@ -147,11 +157,10 @@ def _index_file(services: Services, file: Path, label: str, tally: _Tally) -> bo
                 return False
         new = NewSource(label, "file", services.project, services.session, path=str(file), stamp=stamp_of(status))
         try:
-            stored = services.store.add(new, readable)
+            stored = batch.add(new, readable)
         except OSError as error:
             raise StoreError(f"{file} could not be read to its end: {error.strerror}") from None
-    tally.sources.append(stored)
-    tally.room -= 0 if stored.unchanged else status.st_size
+    tally.room -= 0 if stored is not None and stored.unchanged else status.st_size
     return True
 
 
@@ -160,13 +169,13 @@ def _is_binary(beginning: bytes, size: int) -> bool:
     return b"\0" in beginning and not is_utf16(beginning, size)
 
 
-def index_again(services: Services, path: str, label: str) -> None:
+def index_again(services: Services, batch: Together, path: str, label: str) -> None:
     """Read a file that was stored before and has changed since.
 
     Raises:
         UsageError: it can no longer be read, or lies outside the roots by now. StoreError.
     """
-    _index_file(services, Path(path), label, _Tally(room=services.settings["limits.output"]))
+    _index_file(services, batch, Path(path), label, _Tally(room=services.settings["limits.output"]))
 
 
 def stamp_of(status: os.stat_result) -> str:

@@ -54,10 +54,11 @@ def refresh(services: Services, scope: Scope) -> Refreshed:
         for handles, are_gone in ((gone, True), (back, False)):
             if handles:
                 services.store.mark_gone(handles, are_gone)
-        for file in changed[:_READ_AGAIN]:
-            with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
-                index_again(services, _real(file.path), file.label)
-            again += 1
+        with services.store.together() as batch:
+            for file in changed[:_READ_AGAIN]:
+                with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
+                    index_again(services, batch, _real(file.path), file.label)
+        again = len(changed[:_READ_AGAIN])
     return Refreshed(again, len(changed) - again)
 
 
