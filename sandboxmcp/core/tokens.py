@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import re
 
-_MARGIN = 1.05
+_MARGIN = 105
+"""Percent."""
 _PIECE = re.compile(
     r"(?P<before>[\t -/:-@[-`{-~])?(?P<word>[^\W\d_]+)|(?P<digits>\d{1,3})|(?P<marks> ?(?:[^\w\s]|_)+)(?P<ends>\n*)"
     r"|(?P<newlines>\s*\n)|(?P<blank>[^\S\n]+(?=[^\S\n]\S)|[^\S\n]+)"
@@ -28,16 +29,17 @@ _ASCII = re.compile(
 _REMEMBERED = 20_000
 _LONGEST_REMEMBERED = 40
 _KNOWN_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_AFTER_BLANK = (0.0, 1.0, 1.03, 1.05, 1.07, 1.07, 1.08, 1.12, 1.18, 1.25, 1.35)
-_ALONE = (0.0, 1.0, 1.05, 1.15, 1.2, 1.3, 1.35, 1.4, 1.65, 1.7, 1.9)
-_AFTER_MARK = (0.0, 1.1, 1.4, 1.4, 1.55, 1.65, 1.65, 1.8, 1.9, 2.0, 2.1)
-"""Tokens of a word of small letters by its length; a mark such as a dot or an underscore before it belongs to it."""
-_LONGER = 0.3
-"""Tokens of each further letter."""
-_SHOUTED = 0.2
-"""More tokens for each letter of a word in capitals, after the second."""
-_PIECED = 0.26
-"""Tokens of each letter of a word in camelCase, beside the first token."""
+_AFTER_BLANK = (0, 100, 103, 105, 107, 107, 108, 112, 118, 125, 135)
+_ALONE = (0, 100, 105, 115, 120, 130, 135, 140, 165, 170, 190)
+_AFTER_MARK = (0, 110, 140, 140, 155, 165, 165, 180, 190, 200, 210)
+"""Hundredths of tokens, as all costs of pieces: of a word of small letters by its length. A mark such as a dot or an underscore
+before it belongs to it."""
+_LONGER = 30
+"""What each further letter costs."""
+_SHOUTED = 20
+"""What more for each letter of a word in capitals, after the second."""
+_PIECED = 26
+"""What for each letter of a word in camelCase, beside the first token."""
 _FIRST_CJK = "\u2e80"
 _BYTES_PER_TOKEN = 4
 _PARTS = 1_024
@@ -60,21 +62,21 @@ def exact_tokens(text: str) -> float:
     A line that is rounded by itself costs half a token too much, in a manual every tenth.
     """
     plain = text.isascii()
-    pieces = _MARGIN * math.fsum(map(_COSTS.__getitem__, (_ASCII if plain else _WHOLE).findall(text)))
-    least = (len(text) if plain else len(text.encode("utf-8", "surrogatepass"))) / _BYTES_PER_TOKEN
-    return math.ceil(round(max(pieces, least) * _PARTS, 6)) / _PARTS
+    pieces = (_ASCII if plain else _WHOLE).findall(text)
+    size = len(text) if plain else len(text.encode("utf-8", "surrogatepass"))
+    return max(-(-sum(map(_COSTS.__getitem__, pieces)) * _MARGIN * _PARTS // 10_000), size * _PARTS // _BYTES_PER_TOKEN) / _PARTS
 
 
-class _Costs(dict[str, float]):
+class _Costs(dict[str, int]):
     """What pieces cost: texts repeat them, and to look one up takes a tenth of the time. Shared by threads."""
 
-    def __missing__(self, piece: str) -> float:
+    def __missing__(self, piece: str) -> int:
         word = piece[1:]
         if piece[0] == " " and word.isascii() and word.isalpha():  # most of what is new
             cost = _word_tokens(" ", word)
         else:
             match = _PIECE.fullmatch(piece)
-            cost = _piece_tokens(match) if match else 1
+            cost = _piece_tokens(match) if match else 100
         if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) > _REMEMBERED:
                 self.clear()
@@ -85,43 +87,43 @@ class _Costs(dict[str, float]):
 _COSTS = _Costs()
 
 
-def _piece_tokens(match: re.Match[str]) -> float:
+def _piece_tokens(match: re.Match[str]) -> int:
     match match.lastgroup:
         case "word":
             return _word_tokens(match["before"] or "", match["word"])
         case "ends" | "marks":
             return _marks_tokens(match["marks"])
         case "blank":
-            return 1 + len(match["blank"]) // 80
+            return 100 * (1 + len(match["blank"]) // 80)
         case _:
-            return 1
+            return 100
 
 
-def _word_tokens(before: str, word: str) -> float:
+def _word_tokens(before: str, word: str) -> int:
     if not word.isascii():
-        return 1 + sum(1.5 if letter >= _FIRST_CJK else 0.5 for letter in word)
+        return 100 + sum(150 if letter >= _FIRST_CJK else 50 for letter in word)
     length = len(word)
     if not word[1:].islower() and length > 1:
-        return _capitals_tokens(word) + 0.3 * (before not in ("", " "))
+        return _capitals_tokens(word) + 30 * (before not in ("", " "))
     costs = _AFTER_BLANK if before == " " else _AFTER_MARK if before else _ALONE
     return costs[min(length, 10)] + _LONGER * max(0, length - 10)
 
 
-def _capitals_tokens(word: str) -> float:
+def _capitals_tokens(word: str) -> int:
     length = len(word)
     if word.isupper():
-        return 1 + _SHOUTED * (length - 2)
+        return 100 + _SHOUTED * (length - 2)
     parts = _KNOWN_WORD.findall(word)
     if len(parts) > 2 and length < 3 * len(parts):  # base64: letters that form no words
-        return length * 0.75
-    return 1 + _PIECED * length
+        return length * 75
+    return 100 + _PIECED * length
 
 
-def _marks_tokens(marks: str) -> float:
+def _marks_tokens(marks: str) -> int:
     bare = marks.strip()
     if not bare.isascii():
         plain = sum(map(str.isascii, bare))
-        return len(bare.encode("utf-8", "surrogatepass")) - plain + -(-plain // 3)
+        return 100 * (len(bare.encode("utf-8", "surrogatepass")) - plain + -(-plain // 3))
     if len(set(bare)) == 1:
-        return 1 + len(bare) // _REPEATED_RUN
-    return 1 + max(0, len(bare) - 3) * 0.5
+        return 100 * (1 + len(bare) // _REPEATED_RUN)
+    return 100 + max(0, len(bare) - 3) * 50

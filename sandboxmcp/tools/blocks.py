@@ -14,7 +14,7 @@ from sandboxmcp.store.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_
 from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, exact_cost
 from sandboxmcp.tools.extract import GAP, RUN
 from sandboxmcp.tools.fence import fenced, one_line
-from sandboxmcp.tools.items import Found, Others
+from sandboxmcp.tools.items import Found
 
 LINE_TOKENS = 200
 """What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
@@ -33,12 +33,12 @@ def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> st
 
     `told`: handles and headings that the reader has seen together.
     """
-    others = found.others.get((hit.handle, hit.first_line), Others())
-    equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
     heading = "" if (hit.handle, hit.title) in told else _heading(hit, found.query)
     parts = [f'under "{heading}"'] if heading else []
-    parts += [f"{others.copies + 1} copies"] if others.copies else []
-    parts += [f"same text: {equal}"] if equal else []
+    if others := found.others.get((hit.handle, hit.first_line)):
+        equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
+        parts += [f"{others.copies + 1} copies"] if others.copies else []
+        parts += [f"same text: {equal}"] if equal else []
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -79,16 +79,17 @@ class Room(NamedTuple):
     """Its lines take no more, but the best one may take all of the room."""
 
 
-def fitting(hit: Hit, told: str, words: Collection[str], room: Room, *, labelled: bool, first: bool) -> Hit | None:
-    """The hit, or what fits of it; None when that is too little: the first hit is trimmed further than the others."""
-    if price(hit, told, labelled=labelled) <= min(room):
-        return hit
+def fitting(hit: Hit, told: str, words: Collection[str], room: Room, *, labelled: bool, first: bool) -> tuple[Hit, Block] | None:
+    """The hit, or what fits of it, with its lines; None when that is too little: the first hit is trimmed further than others."""
+    whole = block(hit, told, labelled=labelled)
+    if whole.price <= min(room):
+        return hit, whole
     if not first and room.most < 2 * SMALLEST:
         return None
     trimmed = _trimmed(hit, told, words, room, labelled=labelled)
+    part = block(trimmed, told, labelled=labelled)
     tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
-    fits = price(trimmed, told, labelled=labelled) <= room.most
-    return trimmed if fits and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
+    return (trimmed, part) if part.price <= room.most and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
 
 
 class Block(NamedTuple):

@@ -35,6 +35,8 @@ def numbered(lines: Iterable[tuple[int, str]]) -> list[str]:
 
 def one_line(text: str, length: int) -> str:
     """Any text on one line of at most `length` characters, cut with an ellipsis."""
+    if len(text) <= length and text.isascii() and text.isprintable() and text == text.strip() and "  " not in text:
+        return text
     flat = _BLANKS.sub(" ", harmless(_BLANKS.sub(" ", text[: 20 * length]))).strip()
     return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"
 

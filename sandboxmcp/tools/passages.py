@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
-from sandboxmcp.tools.blocks import CITED, SMALLEST, Room, beside, best_line, block, fitting, may_fit, price, words_of
+from sandboxmcp.tools.blocks import CITED, SMALLEST, Block, Room, beside, best_line, fitting, may_fit, price, words_of
 from sandboxmcp.tools.budget import Page, cost, cut, total_cost
 from sandboxmcp.tools.fence import fenced, one_line
 from sandboxmcp.tools.items import Found
@@ -187,21 +187,23 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
         room = page.room - (cost(line) if (line := rest.line(following + left)) else 0)
         first = not cited and not left
         room = min(room, _WEAK_TOKENS) if hit.score < weak else room
-        told, shown, labelled = "", None, hit.handle in seen.labelled
+        told, shown = "", None
         if first or may_fit(hit, room):
-            ways = _ways(beside(found, hit, seen.titles), labelled=labelled)
+            ways = _ways(beside(found, hit, seen.titles), labelled=hit.handle in seen.labelled)
             share = max(_LEAST_SHARE, int(whole * max(1 / len(hits), _FIRST_SHARE if first else _SHARE)))
-            told, shown, labelled = _shown(hit, ways, words, Room(room, share), first=first)
+            told, shown = _shown(hit, ways, words, Room(room, share), first=first)
         if shown is None:
             left += 1
             if room < SMALLEST:
                 left += sum(not seen.covers(one) for one in hits[number + 1 :])
                 break
             continue
-        page.take(*block(shown, told, labelled=labelled))
-        seen.add(shown)
-        seen.titles |= {(hit.handle, hit.title)} if told.startswith(" (under ") else set()
-        cited.append(shown.citation)
+        part, lines = shown
+        page.take(*lines)
+        seen.add(part)
+        if told.startswith(" (under "):
+            seen.titles.add((hit.handle, hit.title))
+        cited.append(part.citation)
     return tuple(cited), left
 
 
@@ -212,9 +214,9 @@ def _ways(told: str, *, labelled: bool) -> list[tuple[str, bool]]:
 
 def _shown(
     hit: Hit, ways: Iterable[tuple[str, bool]], words: Collection[str], room: Room, *, first: bool
-) -> tuple[str, Hit | None, bool]:
+) -> tuple[str, tuple[Hit, Block] | None]:
     """What fits of the hit in the first way that leaves room for some of it."""
     for told, labelled in ways:
         if (shown := fitting(hit, told, words, room, labelled=labelled, first=first)) is not None:
-            return told, shown, labelled
-    return "", None, True
+            return told, shown
+    return "", None
