@@ -88,7 +88,7 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
         scored.score = _score(_sums(scored.own, scored.titles), scored.candidate.words / mean, worth, stands_for)
     order.sort(key=lambda scored: -scored.score)
     for place, scored in enumerate(order):
-        if place < _PROXIMITY_DEPTH:
+        if place < _PROXIMITY_DEPTH and len(scored.own) > 1:
             scored.score *= 1 + _PROXIMITY * _nearness(scored.places, len(worth))
         if not scored.own:
             scored.score *= _HEADING_ALONE
@@ -98,6 +98,10 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
 
 
 def _ranked(scored: _Scored, worth: Mapping[str, float]) -> Ranked:
+    lines = {place.line for place in scored.places if place.part == _BODY}
+    if len(lines) < 2:  # which is true of most, and needs no comparing
+        line = min(lines, default=0)
+        return Ranked(scored.candidate, scored.score, line, (line, line) if lines else None)
     held = _by_line(scored.places, worth)
     best_line = max(held, key=lambda line: (held[line], -line), default=0)
     return Ranked(scored.candidate, scored.score, best_line, _telling(held, scored.candidate.body))
@@ -181,6 +185,9 @@ def _words_like(stems: Iterable[str], text: str) -> Iterator[tuple[int, int]]:
 def _score(counts: Mapping[str, float], length: float, worth: Mapping[str, float], stands_for: Mapping[str, str]) -> float:
     """BM25 of a text with so many of each stem; `length` counts its words in those of an average text."""
     norm = _K1 * (1 - _B + _B * length)
+    if len(counts) == 1:
+        ((stem, count),) = counts.items()
+        return worth[stem] * count * (_K1 + 1) / (count + norm)
     best: dict[str, float] = {}
     every = 0.0
     for stem, count in sorted(counts.items()):
@@ -244,10 +251,8 @@ def _nearness(places: Sequence[_Place], terms: int) -> float:
     return min(1.0, sum(closest.values()) / max(1, terms - 1))
 
 
-def _telling(held: Mapping[int, float], body: str) -> tuple[int, int] | None:
+def _telling(held: Mapping[int, float], body: str) -> tuple[int, int]:
     """The first and the last line with a word of the query; of lines with one template only the one that says most counts."""
-    if len(held) < 2:
-        return (min(held), min(held)) if held else None
     lines = body.split("\n")
     by_template: dict[str, int] = {}
     for line in sorted(held, key=lambda line: (-held[line], line)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -56,7 +56,7 @@ def search(
         chosen.update(dict.fromkeys(field.spelling(connection, one.text, words_in(folded(one.text)), _SPELT)))
     rows = _loaded(connection, list(chosen))
     order = ranked([row.candidate for row in rows.values()], known.terms(), field.passages, field.mean_words, stems)
-    order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].created_at))
+    order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].source.created_at))
     if reorder is not None:
         order = reorder(query, order)
     order = exact_first(order, spelt)
@@ -151,16 +151,23 @@ def _best_line(one: Ranked) -> str:
     return one.candidate.body.split("\n", one.best_line + 1)[one.best_line]
 
 
+class _Source(NamedTuple):
+    """What a hit tells of its source."""
+
+    handle: str
+    label: str
+    created_at: float
+    words: int
+
+
 class _Row(NamedTuple):
     """A passage as it lies in the store."""
 
     candidate: Candidate
-    handle: str
-    label: str
+    source: _Source
     first_line: int
     last_line: int
     partial: int
-    created_at: float
 
     def hit(self, one: Ranked) -> Hit:
         text, title = self.candidate.body, self.candidate.title
@@ -168,17 +175,25 @@ class _Row(NamedTuple):
         if one.telling is not None and not self.partial:
             before, text, after = window(text, *one.telling, title)
             first, last, best = first + before, last - after, best - before
-        partial = bool(self.partial)
-        return Hit(self.handle, self.label, first, last, text, one.score, title, self.created_at, partial, best_line=best)
+        handle, label, created_at, _ = self.source
+        return Hit(handle, label, first, last, text, one.score, title, created_at, bool(self.partial), best_line=best)
 
 
 def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:
     """The passages with these ids, in their order."""
     rows = connection.execute(
-        "SELECT p.id, c.title, p.body, p.pieces, p.words, s.id, s.words,"
-        " s.handle, s.label, p.first_line, p.last_line, p.partial, s.created_at"
-        " FROM json_each(?) j JOIN passages p ON p.id = j.value JOIN chunks c ON c.id = p.chunk_id"
-        " JOIN sources s ON s.id = c.source_id ORDER BY j.key",
+        "SELECT p.id, c.title, p.body, p.pieces, p.words, c.source_id, p.first_line, p.last_line, p.partial"
+        " FROM json_each(?) j CROSS JOIN passages p ON p.id = j.value CROSS JOIN chunks c ON c.id = p.chunk_id",
+        (json.dumps(ids),),
+    ).fetchall()
+    sources = _sources(connection, {row[5] for row in rows})
+    found = {row[0]: _Row(Candidate._make((*row[:6], sources[row[5]].words)), sources[row[5]], *row[6:]) for row in rows}
+    return {number: found[number] for number in ids}
+
+
+def _sources(connection: Connection, ids: Iterable[int]) -> dict[int, _Source]:
+    rows = connection.execute(
+        "SELECT id, handle, label, created_at, words FROM sources WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-    return {row[0]: _Row(Candidate(*row[:7]), *row[7:]) for row in rows}
+    return {row[0]: _Source(*row[1:]) for row in rows}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
 from sandboxmcp.services import Services
+from sandboxmcp.store.catalogue import StoredFile
 from sandboxmcp.tools.indexing import index_again, stamp_of
 
 _LOOKED_AT = 5_000
@@ -54,12 +56,17 @@ def refresh(services: Services, scope: Scope) -> Refreshed:
         for handles, are_gone in ((gone, True), (back, False)):
             if handles:
                 services.store.mark_gone(handles, are_gone)
-        with services.store.together() as batch:
-            for file in changed[:_READ_AGAIN]:
-                with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
-                    index_again(services, batch, _real(file.path), file.label)
-        again = len(changed[:_READ_AGAIN])
+        if changed:
+            again = _read_again(services, changed[:_READ_AGAIN])
     return Refreshed(again, len(changed) - again)
+
+
+def _read_again(services: Services, files: Sequence[StoredFile]) -> int:
+    with services.store.together() as batch:
+        for file in files:
+            with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
+                index_again(services, batch, _real(file.path), file.label)
+    return len(files)
 
 
 def _real(path: str) -> str:
