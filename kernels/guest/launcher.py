@@ -13,7 +13,7 @@ Orders arrive as one JSON document a message, with descriptors beside it; the la
     {"op": "signal", "id": n, "signum": k}                       to the item's process group
     {"op": "end", "id": n}                                       kill the item and all that it started
 
-Answers: {"ready": pid} (+ the broker's listening socket), {"forked": n, "pid": p},
+Answers: {"ready": pid} (+ the broker's listening socket), {"forked": n, "pid": p}, {"refused": n, "why": text},
 {"ended": n, "status": waitstatus, "swept": count}.
 
 The launcher trusts nobody below it. It is not dumpable, so no item can read or write its memory; when the control socket closes,
@@ -120,7 +120,11 @@ class Launcher:
 
     def fork(self, order, fds):
         """A process of its own for the item, as leader of its own session."""
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # the items have taken all processes that there may be
+            self.tell(refused=order["id"], why=error.strerror)
+            return
         if pid == 0:
             try:
                 self.control.close()  # before the child can be looked into

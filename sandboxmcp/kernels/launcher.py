@@ -246,6 +246,10 @@ class Launcher:
             self._ready.set_result(None)
         elif (forked := self._forks.get(answer.get("forked", 0))) is not None and not forked.done():
             forked.set_result(int(answer["pid"]))
+        elif (refused := self._forks.get(answer.get("refused", 0))) is not None and not refused.done():
+            self._items.pop(answer["refused"], None)
+            why = f"no further process starts in the sandbox ({str(answer['why'])[:80]})"
+            refused.set_exception(KernelError(why, "End what runs in it, or raise limits.processes."))
         elif (item := self._items.pop(answer.get("ended", 0), None)) is not None and not item.ended.done():
             item.ended.set_result(os.waitstatus_to_exitcode(int(answer["status"])))
 

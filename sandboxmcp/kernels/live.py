@@ -175,8 +175,9 @@ class LiveKernel:
                 content = await self._answer(message_id)
         except TimeoutError:
             return None
-        found = content.get("user_expressions", {}).get("it", {})
-        return str(found.get("data", {}).get("text/plain", ""))
+        with contextlib.suppress(*_BROKEN):
+            return str(content["user_expressions"]["it"]["data"]["text/plain"])
+        return ""
 
     async def complete(self, code: str, cursor: int, timeout_s: float) -> dict[str, Any]:
         """What could stand at the cursor, as in a complete_reply of the messaging protocol; empty when no answer comes in time."""

@@ -31,6 +31,7 @@ from sandboxmcp.kernels.specs import PREFIX, stateful_languages
 from sandboxmcp.sandbox.usage import memory_of, tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_COUNT = re.compile(r"[0-9]{1,9}")
 _MOST = 16
 """Named kernels of one session; each holds its variables in memory."""
 _HEED_S = 3.0
@@ -229,7 +230,7 @@ class NamedKernels:
             variables = None if busy else await self._variables(kernel)
             pid = kernel.live.item.host_pid
             memory = sum(memory_of(process.pid) for process in tree(pid)) if pid else 0
-            count = int(variables) if variables is not None and variables.isdigit() else None
+            count = int(variables) if variables and _COUNT.fullmatch(variables) else None  # a script may have it say anything
             age, idle = now - kernel.started, now - kernel.used
             found.append(KernelState(kernel.name, kernel.language, busy, kernel.calls, age, idle, memory, count))
         return found

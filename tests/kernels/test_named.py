@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from sandboxmcp.core.errors import KernelGone, UsageError
+from sandboxmcp.core.errors import KernelError, KernelGone, UsageError
 from sandboxmcp.core.model import Outcome, Script
 
 
@@ -54,6 +54,44 @@ def test_an_error_keeps_the_variables(named):
     outcome, _ = named.run("d", "1 / 0")
     assert (outcome.status, outcome.exit_code, "ZeroDivisionError" in outcome.stderr.path.read_text()) == ("failed", 1, True)
     assert named.run("d", "z")[1] == "5\n"
+
+
+TAKE_ALL = """
+import threading
+never = threading.Event()
+try:
+    while True: threading.Thread(target=never.wait, daemon=True).start()
+except RuntimeError: print("all taken")
+"""
+
+
+def test_a_kernel_that_takes_all_threads_leaves_the_one_beside_it_its_variables(make_inside):
+    own = Named(make_inside(limits__processes=40))
+    own.run("keeps", "kept = 7")
+    assert own.run("takes", TAKE_ALL)[1] == "all taken\n"
+    with pytest.raises(KernelError, match=r"no further process starts.*raise limits\.processes"):
+        own.inside.run("true", "shell")
+    assert own.run("keeps", "kept")[1] == "7\n"
+    own.session(lambda session: session.named.stop("takes"))
+    assert own.inside.run("echo again", "shell").text == "again\n"
+
+
+LIES = {
+    "a digit that is no number": "class Lie:\n    def __repr__(self): return '\u00b2'\nlen = lambda _: Lie()",
+    "a number without end": "class Lie:\n    def __repr__(self): return '9' * 5000\nlen = lambda _: Lie()",
+    "a reply of another form": (
+        "async def forged(*_, **__): return {'status': 'ok', 'execution_count': 1, 'user_expressions': 'x'}\n"
+        "get_ipython().kernel.do_execute = forged"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", LIES.values(), ids=LIES.keys())
+def test_a_kernel_that_lies_about_its_variables_is_listed_without_a_count(make_inside, code):
+    own = Named(make_inside())
+    own.run("liar", code)
+    states = own.session(lambda session: session.states())
+    assert [(state.name, state.variables) for state in states] == [("liar", None)]
 
 
 def test_a_forked_child_is_no_second_kernel(named):
