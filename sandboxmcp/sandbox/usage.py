@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,7 +138,7 @@ def written_by(pid: int) -> int:
 
 
 def changed_since(folder: Path, since: float) -> tuple[int, int]:
-    """Bytes on disk and number of the regular files below a folder that changed at or after a time."""
+    """Bytes on disk and number of whatever is below a folder and changed at or after a time: folders and links take room too."""
     size = count = 0
     waiting = [os.fspath(folder)]
     while waiting:
@@ -147,9 +147,29 @@ def changed_since(folder: Path, since: float) -> tuple[int, int]:
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-                        continue
                     found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode) and found.st_ctime >= since:
+                    if found.st_ctime >= since:
                         size += found.st_blocks * 512
                         count += 1
     return size, count
+
+
+def held_open(pids: Iterable[int], device: int) -> tuple[int, int, bool]:
+    """Bytes and number of the files without a name that processes have open on a device, and whether one hides what it has open.
+
+    Not seen: what is mapped or on its way through a socket and open nowhere.
+    """
+    sizes: dict[int, int] = {}
+    hidden = False
+    for pid in pids:
+        try:
+            fds = os.listdir(f"/proc/{pid}/fd")
+        except OSError as error:
+            hidden = hidden or isinstance(error, PermissionError)
+            continue
+        for fd in fds:
+            with contextlib.suppress(OSError):
+                found = os.stat(f"/proc/{pid}/fd/{fd}")
+                if found.st_nlink == 0 and found.st_dev == device and stat.S_ISREG(found.st_mode):
+                    sizes[found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values()), len(sizes), hidden

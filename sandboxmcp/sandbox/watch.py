@@ -17,6 +17,7 @@ from pathlib import Path
 from sandboxmcp.sandbox.usage import (
     Process,
     changed_since,
+    held_open,
     memory_of,
     own_memory,
     page_tables,
@@ -158,7 +159,7 @@ class Watchdog:
                 self._breach(items, f"{count:,} files in /{folder}, limit {self._limits.files:,}; raise limits.files")
                 self._end_sandbox()  # what was created stays, and takes memory, until the sandbox ends
                 return
-        size, count = self._disk.growth(self._limits, sum(written_by(process.pid) for process in everyone))
+        size, count = self._disk.growth(self._limits, [process.pid for process in everyone])
         if size > self._limits.workspace:
             what = f"the workspace grew by {in_gib(size)}, limit {in_gib(self._limits.workspace)}; raise limits.workspace"
             self._breach(items, what)
@@ -180,6 +181,7 @@ class _DiskBaseline:
         self._since = time.time()
         self._used = self._now()
         self._written = 0
+        self._device = workspace.stat().st_dev if workspace.exists() else 0
 
     def _now(self) -> tuple[int, int]:
         """Bytes and files in use; others may fill or free the same disk meanwhile."""
@@ -189,17 +191,25 @@ class _DiskBaseline:
             return 0, 0
         return (numbers.f_blocks - numbers.f_bfree) * numbers.f_frsize, numbers.f_files - numbers.f_ffree
 
-    def growth(self, limits: WatchLimits, written: int) -> tuple[int, int]:
-        """Bytes and files new in the workspace; (0, 0) while neither the items nor the disk show as much as a limit."""
+    def growth(self, limits: WatchLimits, pids: list[int]) -> tuple[int, int]:
+        """Bytes and files new in the workspace; (0, 0) while neither the items nor the disk show as much as a limit.
+
+        Files that have no name any more are their openers'. Who hides what it has open answers for all that has grown.
+        """
         size, count = self._now()
-        grown = size - self._used[0] > limits.workspace or count - self._used[1] > limits.files
-        if not grown and written - self._written <= limits.workspace:
+        written = sum(map(written_by, pids))
+        grown = size - self._used[0], count - self._used[1]
+        if grown[0] <= limits.workspace and grown[1] <= limits.files and written - self._written <= limits.workspace:
             return 0, 0
         found = changed_since(self._workspace, self._since)
+        held = held_open(pids, self._device)
+        new = found[0] + held[0], found[1] + held[1]
+        if held[2]:
+            new = max(new[0], grown[0]), max(new[1], grown[1])
         # What others wrote, or was overwritten, is not growth: look again only after the same amount once more.
-        self._used = size - found[0], count - found[1]
-        self._written = written - found[0]
-        return found
+        self._used = size - new[0], count - new[1]
+        self._written = written - new[0]
+        return new
 
 
 def in_gib(size: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
@@ -138,6 +139,24 @@ def test_a_workspace_that_is_filled_ends_its_item(make_inside):
     ran = own.run("for i in 1 2 3 4 5 6 7 8; do head -c 10000000 /dev/zero > $i; sleep 0.2; done; sleep 10", "shell")
     assert (ran.outcome.status, "raise limits.workspace" in ran.outcome.reason) == ("killed", True)
     assert sum(file.stat().st_size for file in own.workspace.iterdir()) <= 80_000_000
+
+
+GROWTH = {
+    "files that have no name any more": "f = open('f', 'wb'); os.unlink('f')\nwhile True: f.write(b'x' * (1 << 20))",
+    "room that is only asked for": "f = open('f', 'wb'); os.unlink('f'); os.posix_fallocate(f.fileno(), 0, 1 << 28); time.sleep(9)",
+    "folders": "for n in range(1 << 20): os.mkdir(str(n))",
+    "links": "for n in range(1 << 20): os.symlink('x', str(n))",
+    "a process that hides": "ctypes.CDLL(None).prctl(4, 0); f = open('f', 'wb'); os.unlink('f')\nwhile True: f.write(b'x' * 99999)",
+}
+
+
+@pytest.mark.parametrize("code", GROWTH.values(), ids=GROWTH.keys())
+def test_growth_of_the_workspace_that_is_no_file_ends_its_item_too(make_inside, code):
+    own = make_inside(limits__workspace="32MiB", limits__files=3000)
+    free = shutil.disk_usage(own.workspace).free
+    ran = own.run(f"import ctypes, os, time\n{code}")
+    assert (ran.outcome.status, "raise limits." in ran.outcome.reason) == ("killed", True)
+    assert free - shutil.disk_usage(own.workspace).free < 1 << 28
 
 
 def test_endless_output_is_counted_and_not_kept(make_inside):
