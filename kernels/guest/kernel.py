@@ -26,13 +26,14 @@ import courtesy
 import ipykernel.kernelapp
 import processes
 import zmq
+import zmq.utils.garbage  # here: imported while a script runs, it would let go at the script's end of what is still being sent
+from displaying import DisplayHook, DisplayPublisher
 from ending import end_as_child, finish_as_interpreter
 from ipykernel.control import ControlThread
-from ipykernel.displayhook import ZMQShellDisplayHook
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.shellchannel import ShellChannelThread
-from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
+from ipykernel.zmqshell import ZMQInteractiveShell
 from publishing import PublishingThread
 from tracebacks import SCRIPT_NAME, script_traceback
 from traitlets import Type
@@ -41,29 +42,6 @@ from wrapper import WrapperKernel
 
 _COLOUR = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "PAGER", "GIT_PAGER")
 """What ipykernel sets for notebooks; it makes node and others print escape sequences into a pipe."""
-
-
-class DisplayHook(ZMQShellDisplayHook):
-    """Writes the text form of a result to stdout; sends what else it has as a message."""
-
-    def finish_displayhook(self):
-        data = self.msg["content"].get("data", {}) if self.msg else {}
-        if text := data.pop("text/plain", None):
-            print(text, flush=True)
-        if data:
-            super().finish_displayhook()
-        self.msg = None
-
-
-class DisplayPublisher(ZMQDisplayPublisher):
-    """The same for `display(…)`."""
-
-    def publish(self, data, metadata=None, **rest):
-        if text := data.get("text/plain"):
-            print(text, flush=True)
-        rich = {mime: value for mime, value in data.items() if mime != "text/plain"}
-        if rich:
-            super().publish(rich, metadata, **rest)
 
 
 class Shell(ZMQInteractiveShell):

@@ -53,6 +53,10 @@ class Reply:
     name: str = ""
     """The exception's class, on error."""
     value: str = ""
+    incomplete: bool = False
+    """Whether some of what it sent beside its answer never came."""
+    messages: int = 0
+    """How many came."""
     displayed: Displayed | None = None
     """Where rich results go; None: nobody wants them."""
 
@@ -156,12 +160,21 @@ class LiveKernel:
             if not answer.done():
                 return
             content = answer.result()
-            await _first(outputs, self.item.ended, timeout_s=_IDLE_TIMEOUT_S)
+            reply.incomplete = not await self._until_idle(outputs, reply)
         finally:
             answer.cancel()
             outputs.cancel()
         reply.status = str(content.get("status", "error"))
         reply.name, reply.value = str(content.get("ename", "")), str(content.get("evalue", ""))
+
+    async def _until_idle(self, outputs: asyncio.Future[None], reply: Reply) -> bool:
+        """Wait for the last message of an execution as long as others come, and say whether it came."""
+        while not outputs.done() and not self.item.ended.done():
+            before = reply.messages
+            await _first(outputs, self.item.ended, timeout_s=_IDLE_TIMEOUT_S)
+            if reply.messages == before:
+                break
+        return outputs.done()
 
     async def answers(self, timeout_s: float) -> bool:
         """Whether the kernel answers a question within a time: false while it is busy."""
@@ -213,6 +226,7 @@ class LiveKernel:
                 message = await self._client.get_iopub_msg()
                 if message["parent_header"].get("msg_id") != message_id:
                     continue
+                reply.messages += 1
                 content = message["content"]
                 if message["header"]["msg_type"] == "status" and content["execution_state"] == "idle":
                     return

@@ -26,7 +26,7 @@ from sandboxmcp.kernels.binding import prelude
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import Begun, end_of, execute_both
+from sandboxmcp.kernels.running import Begun, end_of, execute_both, not_kept
 from sandboxmcp.kernels.specs import PREFIX, stateful_languages
 from sandboxmcp.sandbox.usage import memory_of, tree
 
@@ -342,4 +342,5 @@ def _outcome(script: Script, status: Status | None, reply: Reply, kernel: _Named
     if status is not None:
         return Outcome(script, status, None, wall_s, reason=lost.removeprefix("; "))
     ended, exit_code, reason = end_of(reply, item.ended.result() if item.ended.done() else None)
-    return Outcome(script, ended, exit_code, wall_s, reason=(reason + lost).removeprefix("; "))
+    reason = "; ".join(filter(None, (reason, *not_kept(reply), lost.removeprefix("; "))))
+    return Outcome(script, ended, exit_code, wall_s, reason=reason)

@@ -69,10 +69,7 @@ class Running:
             reasons = [reason]
         elif status == "timeout":
             reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
-        if self._displayed.dropped:
-            reasons.append(
-                f"{self._displayed.dropped} displayed results beyond the first {len(self._displayed.artifacts)} were not kept"
-            )
+        reasons += not_kept(self._reply)
         if self._capture.trouble:
             reasons.append(f"output was lost: {self._capture.trouble}")
         reason = "; ".join(filter(None, reasons))
@@ -88,6 +85,14 @@ async def execute_both(kernel: LiveKernel, prelude: str, code: str, reply: Reply
             reply.status, reply.name, reply.value = prepared.status, prepared.name, prepared.value
             return
     await kernel.execute(code, reply)
+
+
+def not_kept(reply: Reply) -> list[str]:
+    """What became of displayed results that are not among the artifacts, each in a sentence's part."""
+    shown = reply.displayed
+    dropped = shown is not None and shown.dropped and f"{shown.dropped} displayed results beyond the first {len(shown.artifacts)}"
+    parts = [f"{dropped} were not kept"] if dropped else []
+    return [*parts, "what it displayed last did not come, or not whole; save it to a file instead"] if reply.incomplete else parts
 
 
 def end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:

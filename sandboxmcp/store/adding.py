@@ -20,7 +20,7 @@ from sandboxmcp.store.content import Content, RawCopies
 from sandboxmcp.store.deleting import Deleting
 from sandboxmcp.store.disk import flush
 from sandboxmcp.store.indexer import Indexer
-from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form, recognise_kind
+from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, is_picture, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
 from sandboxmcp.store.markup import SPELLING
 from sandboxmcp.store.words import Kept, Pieces
@@ -101,7 +101,7 @@ class Adding:
             self._captures.drop(one.draft)
 
     def _content(self, new: NewSource, content: bytes | str | Path) -> Content:
-        picture = _is_picture(new.mime)
+        picture = is_picture(new.mime)
         return Content(content, None if picture else self._mask, text=not picture)
 
     def _captured(self, new: NewSource, given: Content) -> Source | Ready:
@@ -162,19 +162,20 @@ class Adding:
             source, handle = catalogue.insert(connection, one.new, kind, one.draft, indexed)
             if one.new.origin in ("file", "page"):
                 catalogue.replace_older(connection, one.new, source)
-            self._index(indexer, source, capture, recognise_form(sample, kind))
+            self._index(indexer, source, capture, None if is_picture(one.new.mime) else recognise_form(sample, kind))
         return handle
 
-    def index(self, connection: Connection, source: int, capture: Capture, form: Form) -> None:
-        """Writes what the index holds of a source into the open transaction."""
+    def index(self, connection: Connection, source: int, capture: Capture, form: Form | None) -> None:
+        """Writes what the index holds of a source into the open transaction: of one without a form nothing."""
         with Indexer(connection, self._pieces, self._kept) as indexer:
             self._index(indexer, source, capture, form)
             _record(connection, indexer)
 
-    def _index(self, indexer: Indexer, source: int, capture: Capture, form: Form) -> None:
+    def _index(self, indexer: Indexer, source: int, capture: Capture, form: Form | None) -> None:
         indexer.begin(source)
-        for start, stop in self._parts(capture):
-            indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
+        if form is not None:
+            for start, stop in self._parts(capture):
+                indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
         indexer.end()
 
     def _parts(self, capture: Capture) -> list[tuple[int, int]]:
@@ -195,7 +196,3 @@ def _storable(new: NewSource) -> NewSource:
         path=None if new.path is None else storable(new.path),
         mime=storable(new.mime),
     )
-
-
-def _is_picture(mime: str) -> bool:
-    return mime.startswith(("image/", "audio/", "video/")) and mime != "image/svg+xml"

@@ -41,6 +41,11 @@ _NODE = re.compile(r" *- (?:['\"]?[a-z]+(?: |:|$)|/url: )")
 _ROW = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 
 
+def is_picture(mime: str) -> bool:
+    """Whether this is no text at all, which is kept as it is and never searched."""
+    return mime.startswith(("image/", "audio/", "video/")) and mime != "image/svg+xml"
+
+
 def recognise_kind(sample: str) -> ContentKind:
     """The kind of a text by its first lines (shown text; 64 KiB are plenty). What looks like nothing else is a log: lines."""
     lines = [line for line in sample.split("\n")[:_LOOK_LINES] if line.strip()]

@@ -11,7 +11,7 @@ from sandboxmcp.core.text import shown
 from sandboxmcp.store import catalogue
 from sandboxmcp.store.captures import Capture, Captures
 from sandboxmcp.store.indexer import emptied
-from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, recognise_form
+from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, is_picture, recognise_form
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -26,16 +26,17 @@ class Repaired:
     damage: tuple[str, ...]
 
 
-def index_anew(connection: Connection, captures: Captures, index: Callable[[int, Capture, Form], None]) -> Repaired:
+def index_anew(connection: Connection, captures: Captures, index: Callable[[int, Capture, Form | None], None]) -> Repaired:
     """Empties the index and fills it by `index`, called for each live source; those whose capture is lost leave the catalogue."""
     damage = [row for (row,) in connection.execute("PRAGMA quick_check(5)") if row != "ok"]
     emptied(connection)
     lost: list[str] = []
-    live = list(connection.execute("SELECT id, handle, digest, kind FROM sources WHERE replaced_by IS NULL ORDER BY id"))
-    for source, handle, digest, kind in live:
+    live = list(connection.execute("SELECT id, handle, digest, kind, mime FROM sources WHERE replaced_by IS NULL ORDER BY id"))
+    for source, handle, digest, kind, mime in live:
         try:
             with captures.open(digest) as capture:
-                index(source, capture, recognise_form(shown(b"".join(capture.read(0, SAMPLE_BYTES))), kind))
+                sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
+                index(source, capture, None if is_picture(mime) else recognise_form(sample, kind))
         except StoreError:
             lost.append(handle)
     catalogue.disown(connection, lost)

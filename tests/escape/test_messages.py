@@ -138,6 +138,11 @@ def test_a_frame_of_a_gigabyte_is_refused(inside, channel):
     assert (resident() - before < 64 << 20, inside.run("print('next')").stdout) == (True, b"next\n")
 
 
+def test_what_did_not_come_over_a_cut_connection_is_told(inside):
+    ran = inside.run(FORGE + GIANT.format(channel=2, flags=2, announced=1 << 30, frames=1))
+    assert ran.outcome.reason == "what it displayed last did not come, or not whole; save it to a file instead"
+
+
 @pytest.mark.parametrize("channel", [1, 2], ids=["shell", "iopub"])
 def test_a_message_of_endless_frames_does_not_fill_the_servers_memory(inside, channel):
     """Each frame is small enough, and each says that more will come: ZeroMQ holds them all until the last."""

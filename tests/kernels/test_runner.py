@@ -73,6 +73,24 @@ def test_rich_results_become_artifacts_and_their_text_stays_in_the_output(inside
     assert [(one.mime, one.path.read_bytes()) for one in ran.outcome.artifacts] == [("text/html", b"<b>x</b>")]
 
 
+BIG = (
+    "from IPython.display import display\ndisplay({'image/png': b'\\x89PNG' + bytes(%d << 20), 'text/html': '<b>x</b>'}, raw=True)"
+)
+
+
+def test_a_result_too_large_to_be_sent_is_told_and_the_rest_of_it_kept(inside):
+    ran = inside.run(BIG % 200)
+    assert (ran.outcome.status, [one.mime for one in ran.outcome.artifacts]) == ("ok", ["text/html"])
+    assert ran.stderr.decode() == (
+        "sandboxmcp: image/png was not displayed: as a message it has 266 MiB, the most is 32; save it to a file instead\n"
+    )
+
+
+def test_a_large_result_is_whole_although_the_script_ends_right_after_it(inside):
+    sizes = [one.size for _ in range(3) for one in inside.run(BIG % 16).outcome.artifacts if one.mime == "image/png"]
+    assert sizes == [(16 << 20) + 4] * 3
+
+
 def test_a_script_ends_as_an_interpreter_does(inside):
     code = (
         "import atexit, threading, time\n"

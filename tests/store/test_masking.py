@@ -40,7 +40,8 @@ def test_a_masked_file_that_did_not_change_is_recognised(tmp_path: Path) -> None
     assert (second.handle, second.unchanged) == (first.handle, True)
 
 
-def test_pictures_are_left_alone(tmp_path: Path) -> None:
+def test_pictures_are_left_alone_and_not_indexed(tmp_path: Path) -> None:
     with Store(tmp_path, mask=_mask) as store:
         source = store.add(NewSource("p", "artifact", "p", "s", mime="image/png"), TEXT)
-        assert b"".join(store.raw(source.handle)) == TEXT
+        assert (b"".join(store.raw(source.handle)), source.chunks) == (TEXT, 0)
+        assert (store.repair().sources, store.get(source.handle).chunks) == (1, 0)
