@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Mask = Callable[[Iterable[bytes]], Iterator[bytes]]
 """Rewrites a stream of bytes."""
+Watched = Callable[[Iterable[bytes]], Iterator[bytes]]
+"""Hands on a stream of bytes; may end it by raising."""
 
 
 class Ready(NamedTuple):
@@ -165,17 +167,21 @@ class Adding:
             self._index(indexer, source, capture, None if is_picture(one.new.mime) else recognise_form(sample, kind))
         return handle
 
-    def index(self, connection: Connection, source: int, capture: Capture, form: Form | None) -> None:
-        """Writes what the index holds of a source into the open transaction: of one without a form nothing."""
+    def index(self, connection: Connection, source: int, capture: Capture, form: Form | None, watched: Watched = iter) -> None:
+        """Writes what the index holds of a source into the open transaction: of one without a form nothing.
+
+        What is read goes through `watched`.
+        """
         with Indexer(connection, self._pieces, self._kept) as indexer:
-            self._index(indexer, source, capture, form)
+            self._index(indexer, source, capture, form, watched)
             _record(connection, indexer)
 
-    def _index(self, indexer: Indexer, source: int, capture: Capture, form: Form | None) -> None:
+    def _index(self, indexer: Indexer, source: int, capture: Capture, form: Form | None, watched: Watched = iter) -> None:
         indexer.begin(source)
         if form is not None:
             for start, stop in self._parts(capture):
-                indexer.add(numbered_lines(capture.read(start, stop), capture.line_at(start), SPELLING.get(form)), form)
+                pieces = watched(capture.read(start, stop))
+                indexer.add(numbered_lines(pieces, capture.line_at(start), SPELLING.get(form)), form)
         indexer.end()
 
     def _parts(self, capture: Capture) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import ContentKind, NewSource, Scope, Source
 from sandboxmcp.core.text import storable
 from sandboxmcp.store.captures import Draft
+from sandboxmcp.store.chunking.forms import VERSION
 from sandboxmcp.store.indexer import Indexed
 from sandboxmcp.store.scope import conditions
 
@@ -69,7 +70,8 @@ def insert(connection: Connection, new: NewSource, kind: ContentKind, draft: Dra
 def record(connection: Connection, source: int, indexed: Indexed) -> None:
     """Adds to a row what indexing found."""
     connection.execute(
-        "UPDATE sources SET chunks = ?, passages = ?, words = ?, first_passage = ?, last_passage = ?, terms = ? WHERE id = ?",
+        "UPDATE sources SET chunks = ?, passages = ?, words = ?, first_passage = ?, last_passage = ?, terms = ?, cut_by = ?"
+        " WHERE id = ?",
         (
             indexed.chunks,
             indexed.passages,
@@ -77,6 +79,7 @@ def record(connection: Connection, source: int, indexed: Indexed) -> None:
             indexed.first_passage,
             indexed.last_passage,
             json.dumps(indexed.terms, ensure_ascii=False),
+            VERSION,
             source,
         ),
     )

@@ -138,4 +138,11 @@ def _fourth(database: Database) -> None:
         database.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth)
+def _fifth(database: Database) -> None:
+    """Which version cut a source."""
+    sources = database.table("sources")
+    sources.add_column("cut_by", int, not_null_default=0)
+    sources.create_index(["cut_by"])
+
+
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth)

@@ -28,6 +28,7 @@ from sandboxmcp.store.incoming import Incoming
 from sandboxmcp.store.pages import Pages, Previews
 from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.rebuilding import Repaired, index_anew
+from sandboxmcp.store.renewing import Renewing
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.semantic import Meaning
@@ -71,6 +72,7 @@ class Store:
         self._deleting = Deleting(self._database, self._captures, raw)
         self._adding = Adding(self._database, self._captures, self._deleting, ends=(index_head, index_tail), mask=mask, raw=raw)
         self._adopting = Adopting(self._database, self._captures, self._incoming, self._adding, self._deleting, mask)
+        self._renewing = Renewing(self._database, self._captures, self._adding)
         self._stems = Stemmer()
         self._reorder = Meaning().reordered if semantic else None
         self._counters = Counters(self._database)
@@ -82,6 +84,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
+        self._renewing.close()
         with contextlib.suppress(StoreError):
             self._counters.close()
         self._incoming.close()
@@ -114,6 +117,11 @@ class Store:
         """Files of killed processes that could not be added when that was last tried."""
         return self._adopting.left
 
+    @property
+    def renewing(self) -> Renewing:
+        """What cuts sources anew that an earlier version cut; a search starts it."""
+        return self._renewing
+
     def adopt_late(self) -> None:
         """Tries again what could not be added, if that was a while ago. Never raises."""
         self._adopting.adopt_late()
@@ -145,6 +153,7 @@ class Store:
         Raises:
             UsageError: the store orders by meaning, and what that needs is not installed.
         """
+        self._renewing.start()
         with self._database.reading() as connection:
             hits = search(connection, self._stems, query, scope, sort, limit, self._reorder)
         self._counters.add_hits({hit.handle for hit in hits[:_ANSWERING_HITS]})

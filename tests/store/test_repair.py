@@ -78,6 +78,44 @@ def test_a_store_of_the_first_version_opens_with_everything_in_it(tmp_path: Path
         assert words == {"zebra": 2, "bbbbbb": 1, "runs": 1, "the": 1, "with": 1, "many": 1, "stripes": 1, "another": 1}
 
 
+def test_what_an_earlier_version_cut_is_cut_anew_beside_a_search(tmp_path: Path) -> None:
+    _first_version(tmp_path, ["aaaaaa", "bbbbbb"])
+    with Store(tmp_path) as store:
+        store.add(NewSource("new", "execute", "p", "s"), "another zebra\n")
+        assert (store.renewing.outdated(), len(store.search("zebra", P))) == (2, 3)
+        store.renewing.wait(60)
+        found = {hit.handle: (hit.text, hit.title) for hit in store.search("zebra stripes", P, sort="recent")[1:]}
+        assert (store.renewing.outdated(), found) == (
+            0,
+            {h: (f"the zebra {h} runs\nwith many stripes", "") for h in ("aaaaaa", "bbbbbb")},
+        )
+        with store._database.writing() as connection:
+            words = dict(connection.execute("SELECT word, uses FROM words"))
+            connection.execute("INSERT INTO passages_fts(passages_fts, rank) VALUES ('integrity-check', 1)")
+        assert (words["zebra"], words["stripes"], words["aaaaaa"]) == (3, 2, 1)
+
+
+def test_a_source_whose_capture_is_lost_stays_as_an_earlier_version_cut_it(tmp_path: Path) -> None:
+    _first_version(tmp_path, ["aaaaaa"])
+    for capture in (tmp_path / "captures").rglob("*.zst"):
+        capture.write_bytes(b"damaged")
+    with Store(tmp_path) as store:
+        before = store.search("zebra", P)
+        store.renewing.wait(60)
+        assert (store.renewing.outdated(), store.search("zebra", P)) == (0, before)
+
+
+def test_a_store_that_closes_leaves_what_was_cut_for_the_next(tmp_path: Path) -> None:
+    _first_version(tmp_path, [f"{letter * 6}" for letter in "abcdefgh"])
+    for _ in range(20):
+        with Store(tmp_path) as store:
+            assert len(store.search("zebra", P)) == 8
+            left = store.renewing.outdated()
+        if not left:
+            break
+    assert left < 8
+
+
 def test_a_wrecked_index_is_built_anew_from_the_captures(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         kept, lost = (store.add(NewSource(word, "execute", "p", "s"), f"the {word} runs\n").handle for word in ("zebra", "giraffe"))
