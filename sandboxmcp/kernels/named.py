@@ -217,6 +217,11 @@ class NamedKernels:
         async with kernel.turn:
             return await kernel.live.inspect(code, cursor, detail, timeout_s)
 
+    def pids(self) -> list[int]:
+        """The host's numbers of the first processes of those that run."""
+        items = [kernel.live.item for kernel in self._kernels.values()]
+        return [item.host_pid for item in items if not item.ended.done() and item.host_pid]
+
     def known(self) -> tuple[str, ...]:
         """The names, oldest first."""
         return tuple(self._kernels)

@@ -86,6 +86,8 @@ class Runner:
             UsageError: the workspace may not be one.
         """
         async with self._lock:
+            if self._session is not None:
+                await self._session.guarded()
             if self._session is None or not self._session.usable:
                 if self._session is not None:
                     await self._give_up(self._session)

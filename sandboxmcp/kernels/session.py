@@ -19,6 +19,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.connection import SocketFolder
+from sandboxmcp.kernels.guarding import Guard
 from sandboxmcp.kernels.languages import UnknownLanguage, script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel
@@ -56,6 +57,8 @@ class RunSession:
         self._tidying: set[asyncio.Task[None]] = set()
         self._reaping = asyncio.ensure_future(self.named.reap_forever(settings["kernel_idle_s"]))
         self._running = 0
+        self._guard = Guard(launcher.protection, self.named.pids, lambda: self.named.notices)
+        self._guarding = asyncio.ensure_future(self._guard.forever(lambda: self._running > 0))
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
         self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
         self._watchdog = Watchdog(
@@ -153,10 +156,17 @@ class RunSession:
             async with bound(self._launcher, script.file, self._captures) as file:
                 outcome = await self.named.run(name, script, self._watch_named, on_begin, file, must_run)
         except CancelledRun as cancelled:
+            with anyio.CancelScope(shield=True):
+                outcome = await self._swept(cancelled.outcome)
             if on_partial is not None:
-                on_partial(cancelled.outcome)
+                on_partial(outcome)
             raise
         return await self._swept(outcome)
+
+    async def guarded(self) -> None:
+        """See to what idle kernels did to protected paths since the last call, before it is taken for the host's doing."""
+        if self._running == 0 and self.named.known():
+            await asyncio.get_running_loop().run_in_executor(None, self._guard.look)
 
     async def states(self) -> list[KernelState]:
         """What each named kernel is and has."""
@@ -233,6 +243,7 @@ class RunSession:
 
     async def _swept(self, outcome: Outcome) -> Outcome:
         """The same, after protected paths that appeared meanwhile were moved aside."""
+        self._guard.settle()
         moved = await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep)
         return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *moved)))) if moved else outcome
 
@@ -271,9 +282,12 @@ class RunSession:
         """End the sandbox; scripts that still run end as killed."""
         self._watchdog.stop()
         self._reaping.cancel()
+        self._guarding.cancel()
+        await self.guarded()
         await self._pool.close()
         await self.named.close()
         await self._launcher.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._guard.look)  # the kernels' last moments
         await asyncio.gather(*self._tidying, return_exceptions=True)
         self._sockets.remove()
         self._context.destroy(linger=0)

@@ -3,7 +3,12 @@ would change code that the next script did not ask for is refused."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
+
+from sandboxmcp.core.model import Script
+from sandboxmcp.sandbox.usage import run_times
 
 PLANT = {
     "an IPython startup file": ("~/.ipython/profile_default/startup/00.py", "python"),
@@ -70,3 +75,59 @@ def test_the_guests_code_and_the_interpreter_stay_as_they_are(inside):
     code = f"{harm}; ls /opt/sandboxmcp/guest"
     assert {"kernel.py", "launcher.py"} <= set(inside.run(code, "shell").text.split())
     assert inside.run("print('still')").stdout == b"still\n"
+
+
+PLANT_LATER = """
+import os, threading, time
+def plant():
+    while not os.path.exists("go"): time.sleep(0.01)
+    open(".envrc", "w").write("evil")
+threading.Thread(target=plant).start()
+"""
+
+
+async def within_kernel(own, code):
+    async with own.runner.session() as session:
+        return await session.run_in("k", Script("test", "python", code, 20.0))
+
+
+def in_kernel(own, code):
+    return own.wait(within_kernel(own, code))
+
+
+def until(met):
+    deadline = time.monotonic() + 20
+    while not met():
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("then", ["the next call", "the end"])
+def test_what_an_idle_kernel_plants_is_moved_aside(make_inside, then):
+    own = make_inside()
+    in_kernel(own, PLANT_LATER)
+    (own.workspace / "go").touch()
+    until(lambda: list(own.workspace.glob(".envrc*")))
+    if then == "the next call":
+        in_kernel(own, "None")
+    own.wait(own.runner.close())
+    assert sorted(path.name for path in own.workspace.iterdir()) == [".envrc.quarantined-1", "go"]
+
+
+def test_what_a_cancelled_call_in_a_kernel_planted_is_moved_aside(make_inside):
+    own = make_inside()
+    in_kernel(own, "None")
+    running = own.start(within_kernel(own, "open('.envrc', 'w').close()\nopen('ready', 'w').close()\nwhile True: pass"))
+    until((own.workspace / "ready").exists)
+    running.cancel()
+    until(lambda: not (own.workspace / ".envrc").exists())
+
+
+def test_what_the_host_makes_while_a_kernel_is_still_is_left(make_inside):
+    own = make_inside()
+    in_kernel(own, "None")
+    session = own.runner.running
+    until(lambda: run_times(session.named.pids()) == run_times(session.named.pids()))
+    own.wait(session.guarded())
+    (own.workspace / ".envrc").touch()
+    own.wait(own.runner.close())
+    assert [path.name for path in own.workspace.iterdir()] == [".envrc"]

@@ -1,0 +1,49 @@
+"""Named kernels live on between calls, and so do their threads: what they put in place of protected paths is moved aside too.
+
+A path that appears while nothing of theirs has run was made by the host, and stays (the sandbox is replaced at the next call). Who
+ran is told by the operating system's account of each thread's time, which nothing inside can set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from sandboxmcp.sandbox.protect import Protection, look_at
+from sandboxmcp.sandbox.usage import run_times
+
+_EVERY_S = 2.0
+
+
+class Guard:
+    """Looks after protected paths while named kernels are idle. `notices` takes a sentence for each path that was moved."""
+
+    def __init__(self, protection: Protection, kernels: Callable[[], Iterable[int]], notices: Callable[[], list[str]]) -> None:
+        """`kernels`: the host's numbers of their first processes."""
+        self._protection = protection
+        self._kernels = kernels
+        self._notices = notices
+        self._seen: dict[tuple[int, int], bytes] = {}
+
+    def settle(self) -> None:
+        """A sweep comes next: what has run until now is covered by it."""
+        self._seen = run_times(self._kernels())
+
+    def look(self) -> None:
+        """Move aside what kernels planted since the last look; take what appeared without them as the host's."""
+        now = run_times(self._kernels())
+        if now != self._seen:
+            self._seen = now
+            self._notices().extend(self._protection.sweep())
+        elif now:
+            known = self._protection
+            fresh = look_at(known.workspace, known.wanted)
+            self._protection = replace(known, existing=tuple(dict.fromkeys((*known.existing, *fresh.existing))))
+
+    async def forever(self, busy: Callable[[], bool]) -> None:
+        """Look again and again while nothing runs, until cancelled."""
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            if not busy():
+                await asyncio.get_running_loop().run_in_executor(None, self.look)
