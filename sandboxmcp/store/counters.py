@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-_WRITTEN_AFTER_S = 0.5
+_WRITTEN_AFTER_S = 2.0
 """What is counted meanwhile is written together."""
 
 

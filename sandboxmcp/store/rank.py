@@ -146,9 +146,14 @@ def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems:
     All candidates are read as one text, and only words that begin like a stem are stemmed: going through them one by one takes
     several times as long.
     """
-    parts = [folded(part) for candidate in candidates for part in _parts(candidate)]
-    begins = list(itertools.accumulate((len(part) + 1 for part in parts), initial=0))
+    parts = [part for candidate in candidates for part in _parts(candidate)]
     text = _BETWEEN.join(parts)
+    if text.isascii():
+        text = text.lower()
+    else:
+        parts = list(map(folded, parts))
+        text = _BETWEEN.join(parts)
+    begins = list(itertools.accumulate(map(len, parts), lambda begin, length: begin + length + 1, initial=0))
     found = [(text[start:end], start, end) for start, end in _words_like(wanted, text)]
     known = stems({word for word, _, _ in found})
     places: list[list[_Place]] = [[] for _ in candidates]

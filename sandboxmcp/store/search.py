@@ -56,7 +56,8 @@ def search(
         chosen.update(dict.fromkeys(field.spelling(connection, one.text, words_in(folded(one.text)), _SPELT)))
     rows = _loaded(connection, list(chosen))
     order = ranked([row.candidate for row in rows.values()], known.terms(), field.passages, field.mean_words, stems)
-    order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].source.created_at))
+    if len({row.source for row in rows.values()}) > 1:
+        order.sort(key=lambda one: (-one.score, -rows[one.candidate.id].source.created_at))
     if reorder is not None:
         order = reorder(query, order)
     order = exact_first(order, spelt)

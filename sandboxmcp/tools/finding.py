@@ -32,7 +32,9 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
     every = _still_there([hit for hit in ranked if hit.handle in sources], sources)  # some may have been forgotten meanwhile
     hits, others = told_once(every, {handle: source.digest for handle, source in sources.items()})
     best = [_widened(services, hit, sources[hit.handle]) for hit in hits[:_WIDENED]]
-    return Found(query, tuple(_marked(hit, sources[hit.handle]) for hit in (*best, *hits[_WIDENED:])), others, _is_capped(every))
+    gone = {handle for handle, source in sources.items() if source.gone}
+    shown = [_marked(hit) if hit.handle in gone else hit for hit in (*best, *hits[_WIDENED:])]
+    return Found(query, tuple(shown), others, _is_capped(every))
 
 
 def _still_there(hits: Sequence[Hit], sources: Mapping[str, Source]) -> Sequence[Hit]:
@@ -53,8 +55,8 @@ def affordable(queries: Sequence[str], room: int) -> int:
     return min(len(queries), max(1, room // _QUERY_TOKENS))
 
 
-def _marked(hit: Hit, source: Source) -> Hit:
-    return replace(hit, label=f"{hit.label} (its file is gone)") if source.gone else hit
+def _marked(hit: Hit) -> Hit:
+    return replace(hit, label=f"{hit.label} (its file is gone)")
 
 
 def _widened(services: Services, hit: Hit, source: Source) -> Hit:
