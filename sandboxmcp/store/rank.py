@@ -64,7 +64,7 @@ class Candidate(NamedTuple):
     """Of all passages of its source together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: as for hits
 class Ranked:
     """A candidate with its score; `best_line` is the index of the line in its body that says most."""
 
@@ -123,7 +123,6 @@ class _Place(NamedTuple):
 
 
 _BODY = 2
-_PARTS = len(_PART_WEIGHTS)
 _BETWEEN = "\0"
 """Shown text has no NUL."""
 _LETTERS = re.compile(r"[^\W_]*")
@@ -146,28 +145,31 @@ def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems:
     All candidates are read as one text, and only words that begin like a stem are stemmed: going through them one by one takes
     several times as long.
     """
-    parts = [part for candidate in candidates for part in _parts(candidate)]
-    text = _BETWEEN.join(parts)
+    texts = list(map(_text, candidates))
+    text = _BETWEEN.join(texts)
     if text.isascii():
         text = text.lower()
     else:
-        parts = list(map(folded, parts))
-        text = _BETWEEN.join(parts)
-    begins = list(itertools.accumulate(map(len, parts), lambda begin, length: begin + length + 1, initial=0))
+        texts = list(map(folded, texts))
+        text = _BETWEEN.join(texts)
+    begins = list(itertools.accumulate(map(len, texts), lambda begin, length: begin + length + 1, initial=0))
     found = [(text[start:end], start, end) for start, end in _words_like(wanted, text)]
     known = stems({word for word, _, _ in found})
     places: list[list[_Place]] = [[] for _ in candidates]
     for word, start, end in found:
         if (stem := known[word]) in wanted:
-            part = bisect_right(begins, start) - 1
-            line = text.count("\n", begins[part], start)
-            places[part // _PARTS].append(_Place(part % _PARTS, line, start, end, stem))
+            number = bisect_right(begins, start) - 1
+            begin = begins[number]
+            part = text.count(_BETWEEN, begin, start)
+            line = text.count("\n", text.rfind(_BETWEEN, begin, start) + 1 if part else begin, start)
+            places[number].append(_Place(part, line, start, end, stem))
     return zip(candidates, places, strict=True)
 
 
-def _parts(candidate: Candidate) -> tuple[str, str, str, str]:
+def _text(candidate: Candidate) -> str:
+    """The parts of a candidate, in their order."""
     outer, _, heading = candidate.title.rpartition(HEADINGS_BETWEEN)
-    return heading, outer, candidate.body, candidate.pieces
+    return _BETWEEN.join((heading, outer, candidate.body, candidate.pieces))
 
 
 def _words_like(stems: Iterable[str], text: str) -> Iterator[tuple[int, int]]:

@@ -188,7 +188,11 @@ def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:
         (json.dumps(ids),),
     ).fetchall()
     sources = _sources(connection, {row[5] for row in rows})
-    found = {row[0]: _Row(Candidate._make((*row[:6], sources[row[5]].words)), sources[row[5]], *row[6:]) for row in rows}
+    found = {}
+    for number, title, body, pieces, words, owner, first, last, partial in rows:
+        source = sources[owner]
+        candidate = Candidate(number, title, body, pieces, words, owner, source.words)
+        found[number] = _Row(candidate, source, first, last, partial)
     return {number: found[number] for number in ids}
 
 
