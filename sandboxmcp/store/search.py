@@ -90,6 +90,7 @@ class _Known:
 
     def learn(self, words: Sequence[Word]) -> None:
         served = set()
+        self._stems([text for word in words for text in (word.text, word.origin) if text])  # together, they cost a third
         for word in words:
             if self._hold(word.text, word.weight, word.origin) and word.role in ("word", "piece"):
                 served.add(word.origin or word.text)
@@ -122,11 +123,14 @@ class _Known:
 
     def _stand_in(self, text: str) -> None:
         stem = self._stems([text])[text]
-        whole = [other for other in completions(self._connection, stem) if self._hold(other, COMPLETION_WEIGHT, text)]
+        longer = completions(self._connection, stem)
+        self._stems(longer)
+        whole = [other for other in longer if self._hold(other, COMPLETION_WEIGHT, text)]
         if whole:
             return
         for distance in (1, 2):
             tried = repairs(self._connection, text, distance)[:_REPAIRS_TRIED]
+            self._stems(tried)
             mended = (other for other in tried if self._hold(other, REPAIR_WEIGHT, text))
             if list(islice(mended, _MOST_REPAIRS)):
                 return

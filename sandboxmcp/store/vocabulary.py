@@ -121,11 +121,9 @@ def unlearn(connection: Connection, words: Mapping[str, int]) -> None:
 
 def uses_of(connection: Connection, words: Sequence[str]) -> dict[str, int]:
     """How often those of the words that are known occur."""
-    return dict(
-        connection.execute(
-            "SELECT word, uses FROM words WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(words, ensure_ascii=False),)
-        )
-    )
+    given = json.dumps(words, ensure_ascii=False)
+    found = connection.execute("SELECT w.word, w.uses FROM json_each(?) j CROSS JOIN words w ON w.word = j.value", (given,))
+    return dict(found)
 
 
 def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:
@@ -155,7 +153,7 @@ def repairs(connection: Connection, word: str, distance: int) -> list[str]:
     if len(word) < (_SHORTEST_REPAIRED if distance == 1 else _TWO_EDITS_FROM) or not word.isalpha():
         return []
     if distance == 1:
-        near = uses_of(connection, sorted(_one_edit_away(word))) if word.isascii() else _within(connection, word, 1)
+        near = uses_of(connection, list(_one_edit_away(word))) if word.isascii() else _within(connection, word, 1)
     else:
         far = _within(connection, word, distance)
         near = {other: uses for other, uses in far.items() if other[0] == word[0] and edit_distance(word, other, 1) > 1}
