@@ -95,11 +95,12 @@ def _stderr(stream: Stream, index: int, *, why: bool) -> Claim:
     `why`: of a long one also its first lines and those that look like errors, as the first error says more than the last.
     """
     source = stream.source
+    tail = stream.tail or stream.head  # each line stands in one of them only: few and long ones are all in the head
     whole = None if stream.whole is None else fenced(stream.whole)
-    last = [cut(line, 2 * LINE_TOKENS) for line in whole or fenced(text for _, text in stream.tail)]
+    last = [cut(line, 2 * LINE_TOKENS) for line in whole or fenced(text for _, text in tail)]
     title, end_of = f"stderr {source.handle}", f"stderr {source.handle}, end of {counted(source.lines, 'line')}"
-    parts = Extract(source.handle, source.lines, stream.head[:_FIRST_OF_STDERR], stream.errors, stream.tail)
-    least = Extract(source.handle, source.lines, (), stream.errors[:1], stream.tail[-1:])
+    parts = Extract(source.handle, source.lines, stream.head[:_FIRST_OF_STDERR], stream.errors, tail)
+    least = Extract(source.handle, source.lines, (), stream.errors[:1], tail[-1:])
     floor = cost(end_of) + cost(cut(last[-1], LINE_TOKENS))
 
     def fill(room: int) -> list[str]:

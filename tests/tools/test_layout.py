@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sandboxmcp.core.model import Hit
 from sandboxmcp.core.tokens import estimate_tokens
 from sandboxmcp.tools.extract import Numbered
-from sandboxmcp.tools.items import Found, Item
+from sandboxmcp.tools.items import Found, Item, Stream
 from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
 
 BIG = "".join(f"line {number} status={'ERROR' if number % 97 == 0 else 'ok'} filler text\n" for number in range(1, 1501))
@@ -70,6 +70,13 @@ def test_a_failed_item_with_a_long_stderr_shows_its_first_its_error_and_its_last
     lines = text_of([replace(item, stderr=stream)], [], [], 300).splitlines()
     wanted = ("1| note number 1", "400| main.c:7: error: unknown type name", "800| compilation ended")
     assert (lines[1], [line in lines for line in wanted]) == ("stderr h1", [True, True, True])
+
+
+def test_a_failed_item_with_one_long_line_on_stderr_shows_its_start(make: Any) -> None:
+    stream = Stream(make.source("x" * 9_000), None, ((1, "x" * 2_000),))
+    for budget in (20, 200, 2_000):
+        lines = text_of([replace(make.item("", "", "e", "failed", exit_code=1), stderr=stream)], [], [], budget).splitlines()
+        assert lines[0].startswith("exit 1")
 
 
 def test_the_last_words_of_stderr_survive_the_smallest_budget(make: Any) -> None:
