@@ -8,13 +8,15 @@ from typing import Literal
 
 from sandboxmcp.core.model import ContentKind
 
-Form = Literal["code", "history", "html", "json", "lines", "manual", "markdown", "restructured", "rows", "snapshot", "xml"]
+Form = Literal[
+    "code", "history", "html", "json", "lines", "manual", "markdown", "report", "restructured", "rows", "snapshot", "xml"
+]
 
 SAMPLE_BYTES = 64 << 10
 _LOOK_LINES = 400
 
 _HTML = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
-_XML = re.compile(r"\s*<(?:\?xml|[A-Za-z][\w:.-]*[\s>/])")
+_XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE\s|[A-Za-z][\w:.-]*[\s>/])")
 _JSON = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d[\d.eE+-]*\s*[,\]]|true|false|null))')
 _JSON_LINE = re.compile(r'\s*(?:["{}\[\]]|-?\d[\d.eE+-]*\s*,?\s*$|true|false|null)')
 _HEADING = re.compile(r" {0,3}#{1,6} +\S")
@@ -55,7 +57,7 @@ def recognise_kind(sample: str) -> ContentKind:
         return "prose"
     if sample.startswith("#!"):
         return "code"
-    if _is_json(lines) or _XML.match(sample) or _is_table(lines):
+    if _is_json(lines) or _is_xml(sample) or _is_table(lines):
         return "data"
     if _share(_STAMP, [line[:80] for line in lines], search=True) >= 0.4:
         return "log"
@@ -73,8 +75,8 @@ def recognise_form(sample: str, kind: ContentKind) -> Form:
     if _HTML.search(sample[:3_000]):
         return "html"
     lines = [line for line in sample.split("\n")[:_LOOK_LINES] if line.strip()]
-    if _XML.match(sample):
-        return "xml"
+    if _is_xml(sample):
+        return "report" if "<testsuite" in sample else "xml"
     for form, fits in _MARKED:
         if fits(lines):
             return form
@@ -85,6 +87,11 @@ def recognise_form(sample: str, kind: ContentKind) -> Form:
     if kind == "data" and _is_table(lines):
         return "rows"
     return "restructured" if kind == "prose" and _has_underlines(lines) else "lines"
+
+
+def _is_xml(sample: str) -> bool:
+    """It begins with an element; so does many a Markdown text, to be centred."""
+    return _XML.match(sample) is not None and not _has_headings(sample)
 
 
 def _is_json(lines: list[str]) -> bool:

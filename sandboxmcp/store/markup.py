@@ -69,5 +69,11 @@ def _resolved(match: re.Match[str]) -> str:
     return " ".join(neutral(html.unescape(match.group())).split("\n")).replace("\xa0", " ")
 
 
-SPELLING: Mapping[Form, Callable[[str], str]] = {"html": spell_html, "json": spell_json, "lines": spell_json, "xml": spell_xml}
+SPELLING: Mapping[Form, Callable[[str], str]] = {
+    "html": spell_html,
+    "json": spell_json,
+    "lines": spell_json,
+    "report": spell_xml,
+    "xml": spell_xml,
+}
 """How a text of a form is spelt for a reader; of other forms as it stands."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from sandboxmcp.store.chunking.code import code_chunks
+from sandboxmcp.store.chunking.elements import ElementOutline
 from sandboxmcp.store.chunking.history import HistoryOutline
 from sandboxmcp.store.chunking.keys import KeyOutline
 from sandboxmcp.store.chunking.manual import ManualOutline
@@ -20,7 +21,7 @@ from sandboxmcp.store.chunking.snapshot import SnapshotOutline
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 
-VERSION = 1
+VERSION = 2
 """Raised by every change of how texts are recognised, spelt or cut: what an earlier version has cut is then cut anew."""
 
 _OUTLINES: dict[Form, Callable[[], Outline]] = {
@@ -30,10 +31,11 @@ _OUTLINES: dict[Form, Callable[[], Outline]] = {
     "lines": OutputOutline,
     "manual": ManualOutline,
     "markdown": MarkdownOutline,
+    "report": ReportOutline,
     "restructured": RestructuredOutline,
     "rows": RowsOutline,
     "snapshot": SnapshotOutline,
-    "xml": ReportOutline,
+    "xml": ElementOutline,
 }
 
 

@@ -30,6 +30,8 @@ class Outline:
     in_fence = False
     joins_small = 0
     """Neighbouring sections of fewer bytes than this are one chunk."""
+    joins_relatives = False
+    """Only a first line and what it opens, or sections that lie in the same one: so that none loses more than its own name."""
 
     def __init__(self) -> None:
         self._open: list[Heading] = []

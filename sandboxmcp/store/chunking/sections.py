@@ -15,7 +15,7 @@ from sandboxmcp.store.words import HEADINGS_BETWEEN
 def sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
     """The chunks of a text, lazily."""
     chunks = _sections(lines, outline)
-    return _joined(chunks, outline.joins_small) if outline.joins_small else chunks
+    return _joined(chunks, outline.joins_small, outline.joins_relatives) if outline.joins_small else chunks
 
 
 def _sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
@@ -75,20 +75,36 @@ class _Draft:
             self.add(line)
 
 
-def _joined(chunks: Iterable[Chunk], small: int) -> Iterator[Chunk]:
+def _joined(chunks: Iterable[Chunk], small: int, relatives: bool) -> Iterator[Chunk]:
     """Neighbours that are small even together as one, under the headings that they share."""
     held: Chunk | None = None
-    size = 0
+    size, number = 0, 0
     for chunk in chunks:
         length = sum(line.size + 1 for line in chunk.lines)
+        title = None
         if held is not None and size + length <= small:
-            held, size = Chunk(_shared(held.title, chunk.title), held.lines + chunk.lines), size + length
+            title = _title_of_related(held, chunk, number) if relatives else _shared(held.title, chunk.title)
+        if held is not None and title is not None:
+            number += len(held.lines) > 1
+            held, size = Chunk(title, held.lines + chunk.lines), size + length
             continue
         if held is not None:
             yield held
-        held, size = chunk, length
+        held, size, number = chunk, length, 0
     if held is not None:
         yield held
+
+
+def _title_of_related(held: Chunk, chunk: Chunk, number: int) -> str | None:
+    """The title of both together: a line and what it opens, or sections of the same one, of which `number` more are held."""
+    shared = _shared(held.title, chunk.title)
+    if shared == held.title:
+        return chunk.title if len(held.lines) == 1 else shared if number else None
+    return shared if shared == _outer(held.title) and not number else None
+
+
+def _outer(title: str) -> str:
+    return title.rpartition(HEADINGS_BETWEEN)[0]
 
 
 def _shared(one: str, other: str) -> str:

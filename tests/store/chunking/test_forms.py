@@ -52,8 +52,22 @@ manual = ["NAME", "       -a, --all", "              every one", "       -b     
 nodes = ['- heading "T" [level=1]', "- list:", '  - link "x"', "[", "  {", '    "name": "n",', "  }", '  "k": {', "]"]
 code = ["def f(x):", "class A:", "    return 1", "# why", "func G() {", "}", "import os", "package main"]
 reports = ['<testsuite name="s">', '<testcase name="t">', "</testcase>", '<testcase name="u"/>', "<a/>" * 100]
+elements = [
+    "<a>",
+    '<b name="x">',
+    "</a>",
+    "</b>",
+    "<c",
+    '  id="y"',
+    "/>",
+    "<!-- <a>",
+    "-->",
+    "<![CDATA[ <b> ]]>",
+    "<key>k</key>",
+    "x < y",
+]
 json_lines = ['{"a": 1}', '{"key": "' + "v" * 900 + '"}']
-fragments = st.sampled_from(plain + markdown + markup + history + output + manual + nodes + code + reports + json_lines)
+fragments = st.sampled_from(plain + markdown + markup + history + output + manual + nodes + code + reports + elements + json_lines)
 texts = st.lists(fragments, max_size=60).map("\n".join)
 forms = st.sampled_from(get_args(Form))
 as_they_stand = st.sampled_from([form for form in get_args(Form) if form not in SPELLING])

@@ -225,6 +225,80 @@ JSON = """\
 }
 """.replace("BUILD", "b" * 400).replace("DEPLOY", "d" * 400)
 
+LONG = "of so many words that it fills a part of its own "
+ROWS = f"      <string>{LONG}</string>\n"
+MAVEN = f"""\
+<?xml version="1.0"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <!-- not a
+    <dependency> -->
+  <artifactId>zoo</artifactId>
+  <packaging>jar</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>a</groupId>
+      <artifactId>zebra</artifactId>
+    </dependency>
+    <dependency>
+      <groupId>a</groupId>
+      <artifactId>giraffe</artifactId>
+    </dependency>
+  </dependencies>
+  <build>
+    <plugin>
+      <artifactId>compiler</artifactId>
+{ROWS * 10}\
+    </plugin>
+  </build>
+  <name>after</name>
+</project>
+"""
+ANDROID = f"""\
+<Layout xmlns:android="http://schemas.android.com/apk/res/android"
+    android:orientation="vertical">
+    <TextView
+        android:id="@+id/title"
+        android:text="a &lt; b {LONG * 5}"
+    />
+    <Button android:id="@+id/go"
+        android:text="{LONG * 6}"/>
+</Layout>
+"""
+PLIST = f"""\
+<?xml version="1.0"?>
+<plist version="1.0">
+<dict>
+  <key>Name</key>
+  <string>Zoo</string>
+  <key>Security</key>
+  <dict>
+{ROWS * 10}\
+  </dict>
+</dict>
+</plist>
+"""
+FEED = (
+    "<rss><channel><title>News</title>"
+    + "".join(f"<item><title>{name}</title><description>{LONG * 10}</description></item>" for name in ("One", "Two"))
+    + "</channel></rss>\n"
+)
+BROKEN_XML = f"""\
+<config>
+ <server name="web">
+  a < b <c </server>
+ <server name="db">
+{ROWS * 11}\
+ </serber>
+"""
+ENTITIES = """\
+<!DOCTYPE lolz [
+ <!ENTITY lol "lol">
+ <!ENTITY more "&lol;&lol;&lol;&lol;&lol;&lol;&lol;&lol;&lol;&lol;">
+ <!ENTITY file SYSTEM "file:///etc/passwd">
+]>
+<lolz>
+ <a>&more; &file;</a></lolz>
+"""
 OUTLINES = {
     "reStructuredText": (
         RESTRUCTURED,
@@ -294,7 +368,27 @@ OUTLINES = {
         ],
     ),
     "jest": (JEST, "lines", [("", 1, 1), ("sum › adds", 2, 5), ("sum › subtracts", 6, 9), ("", 10, 10)]),
-    "JUnit": (JUNIT, "xml", [("suite.A", 1, 2), ("suite.A › breaks", 3, 5), ("suite.A", 6, 6), ("", 7, 7)]),
+    "JUnit": (JUNIT, "report", [("suite.A", 1, 2), ("suite.A › breaks", 3, 5), ("suite.A", 6, 6), ("", 7, 7)]),
+    "Maven": (
+        MAVEN,
+        "xml",
+        [
+            ("project zoo", 1, 6),
+            ("project zoo › dependencies", 7, 16),
+            ("project zoo › build", 17, 17),
+            ("project zoo › build › plugin compiler", 18, 31),
+            ("project zoo", 32, 33),
+        ],
+    ),
+    "Android": (ANDROID, "xml", [("Layout", 1, 2), ("Layout › TextView @+id/title", 3, 6), ("Layout › Button @+id/go", 7, 9)]),
+    "property list": (PLIST, "xml", [("plist", 1, 2), ("plist › dict", 3, 5), ("plist › dict › Security", 6, 20)]),
+    "feed": (
+        FEED,
+        "xml",
+        [("rss › channel News", 1, 1), ("rss › channel News › item One", 1, 1), ("rss › channel News › item Two", 1, 1)],
+    ),
+    "broken XML": (BROKEN_XML, "xml", [("config › server web", 1, 3), ("config › server db", 4, 16)]),
+    "XML with entities": (ENTITIES, "xml", [("lolz", 1, 7)]),
     "traces": (
         TRACES,
         "lines",
@@ -319,3 +413,13 @@ OUTLINES = {
 def test_every_part_stands_under_its_title(name):
     text, form, chunks = OUTLINES[name]
     assert outlined(text) == (form, chunks)
+
+
+def test_entities_are_neither_expanded_nor_fetched():
+    lines = numbered_lines([ENTITIES.encode()], spell=SPELLING["xml"])
+    assert "".join(f"{line.text}\n" for line in lines) == ENTITIES
+
+
+def test_a_markdown_text_that_begins_with_an_element_is_one():
+    text = '<p align="center">\n  <img src="x.png">\n</p>\n\n# Zoo\n\nWords.\n'
+    assert (recognise_kind(text), recognise_form(text, "prose")) == ("prose", "markdown")

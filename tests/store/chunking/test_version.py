@@ -35,7 +35,7 @@ TEXTS = (
     "<project>\n  <dependencies>\n    <dependency>\n"
     "      <artifactId>zebra</artifactId>\n    </dependency>\n  </dependencies>\n</project>\n",
 )
-FINGERPRINT = (1, "ce4d9c45206e976c")
+FINGERPRINT = (2, "d3f6e5c70431dd9e")
 
 
 def _cut(text: str) -> list[object]:
