@@ -30,10 +30,12 @@ from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.rebuilding import Repaired, index_anew
 from sandboxmcp.store.renewing import Renewing
 from sandboxmcp.store.schema import MIGRATIONS
+from sandboxmcp.store.scope import field_of
 from sandboxmcp.store.search import Sort, search
 from sandboxmcp.store.semantic import Meaning
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.together import Together, together
+from sandboxmcp.store.words import words_in
 
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
@@ -158,6 +160,13 @@ class Store:
             hits = search(connection, self._stems, query, scope, sort, limit, self._reorder)
         self._counters.add_hits({hit.handle for hit in hits[:_ANSWERING_HITS]})
         return hits
+
+    def count(self, handle: str, phrase: str) -> int:
+        """How many passages of a source hold these words in this order; where they are very many, about."""
+        words = " ".join(words_in(phrase))
+        with self._database.reading() as connection:
+            field = field_of(connection, Scope(None, handles=(handle,))) if words else None
+            return field.holding(connection, words, "body") if field is not None and field.passages else 0
 
     def get(self, handle: str, *, project: str | None = None) -> Source:
         """The source with this handle. With `project`, handles of other projects do not exist.

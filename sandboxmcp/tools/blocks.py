@@ -38,7 +38,7 @@ def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> st
     if others := found.others.get((hit.handle, hit.first_line)):
         equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
         parts += [f"{others.copies + 1} copies"] if others.copies else []
-        parts += [f"same text: {equal}"] if equal else []
+        parts += [f"{others.alike} more like it but for numbers"] if others.alike else [f"same text: {equal}"] if equal else []
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -9,10 +9,13 @@ from typing import Literal
 from sandboxmcp.core.model import Hit, Scope, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.alike import told_once
-from sandboxmcp.tools.items import Found
+from sandboxmcp.tools.folding import folded, phrase_of
+from sandboxmcp.tools.items import Found, Others
 
 _WIDENED = 3
 """So many of the best hits."""
+_COUNTED = 5
+"""So many of the hits that stand for others say how many there are in all."""
 _LINES = 8
 """At most so many more lines each: a signature without its body answers little."""
 _RANKED = 200
@@ -30,11 +33,29 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
     ranked = services.store.search(query, scope, sort=sort, limit=_RANKED)
     sources = services.store.get_all({hit.handle for hit in ranked})
     every = _still_there([hit for hit in ranked if hit.handle in sources], sources)  # some may have been forgotten meanwhile
-    hits, others = told_once(every, {handle: source.digest for handle, source in sources.items()})
+    told, others = told_once(every, {handle: source.digest for handle, source in sources.items()})
+    hits, alike = folded(told, {handle for handle, source in sources.items() if source.kind == "log"})
+    others |= _with_counts(services, hits, others, alike)
     best = [_widened(services, hit, sources[hit.handle]) for hit in hits[:_WIDENED]]
     gone = {handle for handle, source in sources.items() if source.gone}
     shown = [_marked(hit) if hit.handle in gone else hit for hit in (*best, *hits[_WIDENED:])]
     return Found(query, tuple(shown), others, _is_capped(every))
+
+
+def _with_counts(
+    services: Services,
+    hits: Sequence[Hit],
+    others: Mapping[tuple[str, int], Others],
+    alike: Mapping[tuple[str, int], Sequence[Hit]],
+) -> dict[tuple[str, int], Others]:
+    """How many passages the hits stand for; of the first few hits all that the index holds, not only those that were ranked."""
+    counted: dict[tuple[str, int], Others] = {}
+    shown = [place for place in ((hit.handle, hit.first_line) for hit in hits) if place in alike]
+    for number, place in enumerate(shown):
+        handle, those = place[0], alike[place]
+        everywhere = services.store.count(handle, phrase_of(those[0])) - 1 if number < _COUNTED else 0
+        counted[place] = replace(others.get(place, Others()), alike=max(len(those), everywhere))
+    return counted
 
 
 def _still_there(hits: Sequence[Hit], sources: Mapping[str, Source]) -> Sequence[Hit]:

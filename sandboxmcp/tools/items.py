@@ -42,10 +42,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What a passage stands for: so many more sources with the same content, and where else its text stands."""
+    """What a passage stands for: so many more sources with the same content, where else its text stands, and how many passages
+    of its log differ in their numbers only."""
 
     copies: int = 0
     citations: tuple[str, ...] = ()
+    alike: int = 0
 
 
 @dataclass(frozen=True, slots=True)
