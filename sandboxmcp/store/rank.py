@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sandboxmcp.store.snippets import template_of
@@ -83,7 +83,7 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
     worth = {term.stem: term.weight * _idf(term.passages, passages) for term in terms}
     stands_for = {term.stem: term.stands_for or term.stem for term in terms}
     mean = max(mean_words, 1.0)
-    order = [_Scored(candidate, places, *_counted(places)) for candidate, places in _places(candidates, worth, stems)]
+    order = _looked_through(candidates, worth, stems)
     for scored in order:
         scored.score = _score(_sums(scored.own, scored.titles), scored.candidate.words / mean, worth, stands_for)
     order.sort(key=lambda scored: -scored.score)
@@ -117,6 +117,7 @@ class _Place(NamedTuple):
     part: int
     """0: the innermost heading, 1: those around it, 2: the body, 3: the pieces beside it."""
     line: int
+    """Of the body; 0 in other parts."""
     start: int
     end: int
     stem: str
@@ -131,16 +132,16 @@ _LETTERS = re.compile(r"[^\W_]*")
 @dataclass(slots=True)
 class _Scored:
     candidate: Candidate
-    places: list[_Place]
-    own: dict[str, float]
+    places: list[_Place] = field(default_factory=list)
+    own: dict[str, float] = field(default_factory=dict)
     """How often each stem stands in its body and the pieces beside it."""
-    titles: dict[str, float]
+    titles: dict[str, float] = field(default_factory=dict)
     """The same for the headings over it, by their weights."""
     score: float = 0.0
 
 
-def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems: Stems) -> Iterator[tuple[Candidate, list[_Place]]]:
-    """Every candidate with the places of the wanted stems in it, in order.
+def _looked_through(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems: Stems) -> list[_Scored]:
+    """Every candidate with the places of the wanted stems in it, in order, and how often each stands there.
 
     All candidates are read as one text, and only words that begin like a stem are stemmed: going through them one by one takes
     several times as long.
@@ -155,15 +156,18 @@ def _places(candidates: Sequence[Candidate], wanted: Mapping[str, float], stems:
     begins = list(itertools.accumulate(map(len, texts), lambda begin, length: begin + length + 1, initial=0))
     found = [(text[start:end], start, end) for start, end in _words_like(wanted, text)]
     known = stems({word for word, _, _ in found})
-    places: list[list[_Place]] = [[] for _ in candidates]
+    seen = list(map(_Scored, candidates))
     for word, start, end in found:
         if (stem := known[word]) in wanted:
             number = bisect_right(begins, start) - 1
             begin = begins[number]
             part = text.count(_BETWEEN, begin, start)
-            line = text.count("\n", text.rfind(_BETWEEN, begin, start) + 1 if part else begin, start)
-            places[number].append(_Place(part, line, start, end, stem))
-    return zip(candidates, places, strict=True)
+            line = text.count("\n", text.rfind(_BETWEEN, begin, start), start) if part == _BODY else 0
+            one = seen[number]
+            one.places.append(_Place(part, line, start, end, stem))
+            counts = one.own if part >= _BODY else one.titles
+            counts[stem] = counts.get(stem, 0.0) + _PART_WEIGHTS[part]
+    return seen
 
 
 def _text(candidate: Candidate) -> str:
@@ -205,18 +209,10 @@ def _score(counts: Mapping[str, float], length: float, worth: Mapping[str, float
     return once + _ALIKE * (every - once)
 
 
-def _counted(places: Iterable[_Place]) -> tuple[dict[str, float], dict[str, float]]:
-    """How often each stem stands in the text itself, and in the headings over it."""
-    own: dict[str, float] = {}
-    titles: dict[str, float] = {}
-    for place in places:
-        counts = own if place.part >= _BODY else titles
-        counts[place.stem] = counts.get(place.stem, 0.0) + _PART_WEIGHTS[place.part]
-    return own, titles
-
-
 def _sums(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, float]:
-    return {stem: one.get(stem, 0.0) + other.get(stem, 0.0) for stem in one.keys() | other.keys()} if other else one
+    if not one or not other:
+        return one or other
+    return {stem: one.get(stem, 0.0) + other.get(stem, 0.0) for stem in one.keys() | other.keys()}
 
 
 def _add_support(order: Sequence[_Scored], worth: Mapping[str, float], stands_for: Mapping[str, str]) -> None:
