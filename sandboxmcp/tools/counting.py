@@ -15,4 +15,4 @@ def count_call(services: Services, tool: str, *, captured: int, returned: int) -
     try:
         services.store.add_usage(tool, captured=captured, returned=returned)
     except SandboxmcpError as error:
-        _log.warning("%s was not counted: %s", tool, error)
+        _log.warning("%s was not counted: %s", tool, error.what)  # whoever needed the store has told the fix
