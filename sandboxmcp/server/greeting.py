@@ -22,7 +22,7 @@ def greeting(line: bytes) -> dict[str, Any] | None:
     """The response to a line that is a plain, valid `initialize` request; None for everything else, which the SDK answers."""
     try:
         request = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match request:
         case {

@@ -26,7 +26,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "SANDBOXMCP_DATA_DIR": str(tmp_path / "data")}
+    root = str(Path(__file__).parents[2])
+    ours = {"HOME": str(tmp_path), "SANDBOXMCP_DATA_DIR": str(tmp_path / "data"), "PYTHONPATH": root}
+    return {"PATH": os.environ["PATH"], **ours}
 
 
 @pytest.fixture

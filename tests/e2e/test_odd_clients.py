@@ -47,7 +47,7 @@ def send(server: subprocess.Popen[bytes], *messages: dict[str, object]) -> None:
     server.stdin.flush()
 
 
-def answer(server: subprocess.Popen[bytes], number: int) -> dict[str, object]:
+def answer(server: subprocess.Popen[bytes], number: int | str) -> dict[str, object]:
     while True:
         message = json.loads(server.stdout.readline())
         if message.get("id") == number:
@@ -74,6 +74,22 @@ def test_half_of_an_emoji_is_answered(serve):
     send(server, *HELLO, call(1, "ctx_execute", code="print('cut: \ud83d')"))
     text = answer(server, 1)["result"]["content"][0]["text"]
     assert "| cut: �" in text or "| cut: ?" in text
+
+
+NESTED = '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"ctx_execute","arguments":{"code":%s}},"id":"deep"}'
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["as the first line", "later"])
+def test_a_call_nested_too_deep_to_be_read_is_answered_and_the_server_lives_on(serve, first):
+    server = serve()
+    if not first:
+        send(server, *HELLO)
+    server.stdin.write((NESTED % ("[" * 20_000 + "]" * 20_000)).encode() + b"\n")
+    server.stdin.flush()
+    refused = answer(server, "deep")["error"]
+    send(server, *HELLO, call(1, "ctx_sources"))
+    assert (refused["code"], "recursion limit" in refused["message"]) == (-32700, True)
+    assert answer(server, 1)["result"].get("isError") is not True
 
 
 def test_what_a_script_printed_is_kept_whenever_it_is_cancelled(serve, project: Path):
