@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sandboxmcp.cli import packs
 from sandboxmcp.cli.commands import command
 from sandboxmcp.cli.judging import Piece, pieces_of
 from sandboxmcp.core.errors import UsageError
@@ -33,7 +34,8 @@ def add_to(group: typer.Typer) -> None:
     command(policy, "check", _ACTS)(_check)
     command(policy, "explain", _ACTS)(_explain)
     command(policy, "test", _ACTS)(_test)
-    command(policy, "list", _ACTS)(_list)
+    command(policy, "list", _ACTS)(packs.list_packs)
+    command(policy, "show", _ACTS)(packs.show_pack)
     command(policy, "diff", _ACTS)(_diff)
     command(policy, "log", _ACTS)(_log)
 
@@ -120,29 +122,6 @@ def _test(
             print(f"{trial.file}:{trial.line}: {trial.name}: {trial.problem}")
         print(f"{len(trials)} examples, {len(failed)} disagree")
     return _FAILED if failed else 0
-
-
-def _list(settings: Settings, as_json: bool) -> int:
-    """Print the packs in force with their rules."""
-    packs = Services(settings).engine.packs
-    if as_json:
-        rows = [
-            {
-                "name": pack.name,
-                "file": str(pack.file),
-                "description": pack.description,
-                "extends": list(pack.extends),
-                "rules": [{"id": rule.id, "verdict": rule.verdict, "because": rule.because} for rule in pack.rules],
-            }
-            for pack in packs
-        ]
-        print(json.dumps({"ok": True, "packs": rows}))
-        return 0
-    for pack in packs:
-        print(f"{pack.name}  {pack.file}  {pack.description}")
-        for rule in pack.rules:
-            print(f"  {rule.verdict:5}  {rule.id}: {rule.because}")
-    return 0
 
 
 def _diff(

@@ -93,6 +93,15 @@ def test_test_tells_which_example_disagrees_and_where_in_every_form(say: Say, wr
     assert (finding["ruleId"], finding["message"]["text"]) == ("own/no-make", problem)
 
 
+def test_show_says_in_words_what_a_pack_lets_out(say: Say, no_make: str) -> None:
+    Path("own.toml").write_text(no_make)
+    lines = say("policy", "show", "research").out.splitlines()
+    assert "let out: gh to github.com, githubusercontent.com, with the server's GH_TOKEN, GITHUB_TOKEN" in lines
+    assert "  gh pr diff [--name-only] [--patch] [-R|--repo REPO] ARGUMENT" in lines
+    assert say("policy", "show", "./own.toml").out.splitlines()[2] == "deny no-make: Not here. Use ninja."
+    assert (say("policy", "show", "nosuch").code, say("policy", "show", "offline", "--json").document["name"]) == (6, "offline")
+
+
 def test_a_broken_pack_stops_every_command_with_its_line(say: Say, no_make: str) -> None:
     Path(".sandboxmcp/policies").mkdir(parents=True)
     Path(".sandboxmcp/policies/own.toml").write_text(no_make.replace("because", "becuase"))
