@@ -49,6 +49,8 @@ class Protection:
     """Folders that the project's index called submodules; what of them must stay is among `names`."""
     wanted: tuple[str, ...] = PROTECTED
     """Those of the names that do not depend on submodules."""
+    identities: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """What each of `existing` was. What the host replaces (git and editors save so) takes our read-only mount off it."""
 
     @property
     def mountpoints(self) -> tuple[str, ...]:
@@ -77,6 +79,9 @@ class Protection:
 
     def _swept(self, root: int) -> Iterator[str]:
         links = dict(self.links)
+        for name, which in self.identities:
+            if _which(self.workspace / name) != which:
+                yield f"{name} was changed on the host while a script ran, which could then write it: look at it"
         missing = set(self.names) - set(self.existing)
         for name in present(root, (name for name in self.names if name in missing)):
             yield from reached(root, name, partial(self._put_right, root, name, links))
@@ -96,7 +101,7 @@ class Protection:
 
 def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
     """How the protected paths stand now."""
-    existing, links = dict[str, None](), {}
+    existing, links = dict[str, tuple[int, ...]](), {}
     folders = submodules(workspace)
     wanted, names = names, (*names, *paths_to_protect(workspace, folders))
     names += leads(workspace, names)
@@ -106,9 +111,19 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
         there = next((part for part in prefixes(name) if part == name or stat.S_ISREG(_mode(workspace / part))), name)
         if link is not None:
             links[link] = os.readlink(workspace / link)
-        elif os.path.lexists(workspace / there):
-            existing[there] = None
-    return Protection(workspace, names, tuple(existing), _identity(workspace), tuple(sorted(links.items())), folders, wanted)
+        elif (found := _which(workspace / there)) is not None:
+            existing[there] = found
+    found_links, which = tuple(sorted(links.items())), tuple(existing.items())
+    return Protection(workspace, names, tuple(existing), _identity(workspace), found_links, folders, wanted, which)
+
+
+def _which(path: Path) -> tuple[int, ...] | None:
+    """Device and inode; of a file also when it last changed, since an inode's number may be given again. None: it is not there."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, *(() if stat.S_ISDIR(found.st_mode) else (found.st_ctime_ns,)))
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -79,6 +79,29 @@ def test_a_change_on_the_host_makes_it_outdated(tmp_path):
     assert seen.outdated
 
 
+REPLACE = {
+    "as git and editors save": lambda path: (path.with_name("new").write_text("b"), path.with_name("new").rename(path)),
+    "by taking it away first": lambda path: (path.unlink(), path.write_text("b")),
+}
+
+
+@pytest.mark.parametrize("replace", REPLACE.values(), ids=REPLACE.keys())
+def test_what_the_host_replaces_is_protected_again(make_inside, replace):
+    own = make_inside()
+    (own.workspace / ".envrc").write_text("a")
+    assert own.run("echo evil >> .envrc", "shell").outcome.status == "failed"
+    replace(own.workspace / ".envrc")
+    assert own.run("echo evil >> .envrc", "shell").outcome.status == "failed"
+    assert (own.workspace / ".envrc").read_text() == "b"
+
+
+def test_what_the_host_replaces_while_a_script_runs_is_told(tmp_path):
+    (tmp_path / ".envrc").write_text("a")
+    seen = look_at(tmp_path, NAMES)
+    REPLACE["as git and editors save"](tmp_path / ".envrc")
+    assert seen.sweep() == [".envrc was changed on the host while a script ran, which could then write it: look at it"]
+
+
 @pytest.fixture
 def repository(make_inside):
     """A sandbox whose workspace is a git repository with one commit and no hooks."""
