@@ -56,6 +56,11 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(exact_tokens(text))
 
 
+def costs_at_most(text: str, tokens: int) -> bool:
+    """Is the estimate at most so much? Told by the length alone where that suffices: no byte costs more than the margin."""
+    return len(text.encode("utf-8", "surrogatepass")) * _MARGIN < tokens * 100 or estimate_tokens(text) <= tokens
+
+
 def exact_tokens(text: str) -> float:
     """The estimate before it is rounded, in parts of 1,024: for texts that are put together from short lines.
 

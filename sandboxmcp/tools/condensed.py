@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sandboxmcp.core.tokens import estimate_tokens
+from sandboxmcp.core.tokens import costs_at_most, estimate_tokens
 
 _TEXT_LENGTHS = (200, 80, 20)
 """Characters that one text may keep, tried in turn; handles and citations are shorter than the last."""
@@ -18,7 +18,7 @@ def condensed(facts: Mapping[str, Any], budget_tokens: int) -> dict[str, Any]:
 
     Otherwise every list keeps as many of its first rows as fit, and `left_out` says by name how many are missing.
     """
-    if facts_cost(facts) <= budget_tokens:
+    if costs_at_most(_as_json(facts), budget_tokens):
         return dict(facts)
     for length in _TEXT_LENGTHS:
         if facts_cost(_cut(facts, 0, length)) <= budget_tokens:
@@ -28,7 +28,11 @@ def condensed(facts: Mapping[str, Any], budget_tokens: int) -> dict[str, Any]:
 
 def facts_cost(facts: Mapping[str, Any]) -> int:
     """Tokens of the facts as JSON."""
-    return estimate_tokens(json.dumps(facts, ensure_ascii=False, separators=(",", ":")))
+    return estimate_tokens(_as_json(facts))
+
+
+def _as_json(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
 def _most_rows(facts: Mapping[str, Any], length: int, budget_tokens: int) -> int:

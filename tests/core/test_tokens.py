@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.core.tokens import _ASCII, _WHOLE, estimate_tokens
+from sandboxmcp.core.tokens import _ASCII, _WHOLE, costs_at_most, estimate_tokens
 
 _CL100K = bpe_openai.get_encoding("cl100k_base")
 _WORDS = (
@@ -165,3 +165,8 @@ def test_any_text_has_a_cost_that_is_finite_and_not_negative(text: str) -> None:
 @given(st.text(st.characters(max_codepoint=127) | st.sampled_from(" \n\n_.,-aB9"), max_size=40))
 def test_a_text_of_ascii_is_cut_into_the_pieces_of_any_text(text: str) -> None:
     assert _ASCII.findall(text) == _WHOLE.findall(text)
+
+
+@given(st.text(max_size=40), st.integers(0, 200))
+def test_what_a_text_costs_at_most_may_be_told_by_its_length(text: str, tokens: int) -> None:
+    assert costs_at_most(text, tokens) == (estimate_tokens(text) <= tokens)
