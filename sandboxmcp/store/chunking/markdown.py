@@ -11,6 +11,7 @@ from sandboxmcp.store.lines import Line
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*$")
 _FIRST_MARKS = "#=-`~"
+_MAY_MARK = frozenset(f"{_FIRST_MARKS} ")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -23,7 +24,8 @@ class MarkdownOutline(Outline):
 
     def read(self, line: Line, before: Sequence[Line]) -> Heading | None:
         self.opens_fence = False
-        if line.text[:4].lstrip(" ")[:1] not in _FIRST_MARKS:
+        text = line.text
+        if text[:1] not in _MAY_MARK or text[:4].lstrip(" ")[:1] not in _FIRST_MARKS:
             return None
         if fence := _FENCE.match(line.text):
             self._toggle(fence[1], line.text)

@@ -8,6 +8,7 @@ quality: 20 lines instead of 4 lose a fifth of the evidence at 500 tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from sandboxmcp.store.lines import Line
@@ -16,6 +17,7 @@ CHUNK_BYTES = 4_096
 PASSAGE_BYTES = 500
 PASSAGE_LINES = 4
 PASSAGE_PARTS = 16
+_WHOLE = attrgetter("whole")
 
 
 class Chunk(NamedTuple):
@@ -40,11 +42,14 @@ def passages_of(chunk: Chunk) -> Iterator[Passage]:
     held: list[Line] = []
     size = 0
     for line in chunk.lines:
-        length = line.size + 1
-        blank = not line.text or line.text.isspace()
-        if held and (_is_full(held, line) or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2)):
-            yield _passage(held)
-            held, size = [], 0
+        length, text = line.size + 1, line.text
+        blank = not text or text.isspace()
+        if held:
+            # Whole lines, which most are, have numbers of their own: then only their count matters.
+            full = len(held) >= PASSAGE_LINES if line.whole and held[-1].whole else _is_full(held, line)
+            if full or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2):
+                yield _passage(held)
+                held, size = [], 0
         if held or not blank:
             held.append(line)
             size += length
@@ -63,4 +68,4 @@ def _is_full(held: Sequence[Line], following: Line) -> bool:
 def _passage(lines: list[Line]) -> Passage:
     while not lines[-1].text.strip():
         lines.pop()
-    return Passage(lines[0].number, lines[-1].number, "\n".join(line.text for line in lines), not all(line.whole for line in lines))
+    return Passage(lines[0].number, lines[-1].number, "\n".join(line.text for line in lines), not all(map(_WHOLE, lines)))

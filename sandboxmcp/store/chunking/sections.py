@@ -19,23 +19,30 @@ def sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
 
 
 def _sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
+    # Every line of every text goes through here: what is looked up and called for each is what cutting costs.
     draft = _Draft()
+    read = outline.read
     for line in lines:
-        found = outline.read(line, draft.lines)
+        found = read(line, draft.lines)
         if found is not None:
             kept = draft.taken_back(found.starts_before)
-            yield from draft.closed(outline.path)
+            chunk = draft.closed(outline.path)
+            if chunk.lines:
+                yield chunk
             outline.enter(found)
             for earlier in kept:
                 draft.add(earlier)
         if outline.opens_fence:
             draft.may_end_here()
-        while draft.size + line.size >= CHUNK_BYTES:
-            yield from draft.split(outline.path, outline.in_fence)
-        draft.add(line)
-        if not line.text.strip() and not outline.in_fence:
+        while draft.size + line.size >= CHUNK_BYTES and draft.lines:
+            yield draft.split(outline.path, outline.in_fence)
+        draft.lines.append(line)
+        draft.size += line.size + 1
+        text = line.text
+        if (not text or text.isspace()) and not outline.in_fence:
             draft.may_end_here()
-    yield from draft.closed(outline.path)
+    if draft.lines:
+        yield draft.closed(outline.path)
 
 
 @dataclass(slots=True)
@@ -53,6 +60,8 @@ class _Draft:
 
     def taken_back(self, number: int) -> list[Line]:
         """The last lines, which belong to what follows."""
+        if not number:
+            return []
         start = max(len(self.lines) - number, 0)
         kept, self.lines = self.lines[start:], self.lines[:start]
         return kept
@@ -60,19 +69,21 @@ class _Draft:
     def may_end_here(self) -> None:
         self.best_end, self.best_size = len(self.lines), self.size
 
-    def closed(self, title: str) -> Iterator[Chunk]:
-        if self.lines:
-            yield Chunk(title, tuple(self.lines))
+    def closed(self, title: str) -> Chunk:
+        """What there is as a chunk; the next one begins."""
+        chunk = Chunk(title, tuple(self.lines))
         self.lines, self.size, self.best_end, self.best_size = [], 0, 0, 0
+        return chunk
 
-    def split(self, title: str, in_fence: bool) -> Iterator[Chunk]:
+    def split(self, title: str, in_fence: bool) -> Chunk:
         """Closes a full chunk at its best end, if that leaves it half full or keeps a fence whole, else where it stands."""
         end = self.best_end if self.best_size * 2 >= self.size or in_fence else 0
         end = end or len(self.lines)
         rest, self.lines = self.lines[end:], self.lines[:end]
-        yield from self.closed(title)
+        chunk = self.closed(title)
         for line in rest:
             self.add(line)
+        return chunk
 
 
 def _joined(chunks: Iterable[Chunk], small: int, relatives: bool) -> Iterator[Chunk]:
