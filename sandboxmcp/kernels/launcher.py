@@ -26,9 +26,9 @@ from sandboxmcp.sandbox.broker.service import Service
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST, REFUSED_LIMITS
 from sandboxmcp.sandbox.cgroup import make_control_group
-from sandboxmcp.sandbox.covered import sockets_of_host
+from sandboxmcp.sandbox.covered import is_uncovered, sockets_of_host
 from sandboxmcp.sandbox.overlay import identity
-from sandboxmcp.sandbox.plan import Plan, plan_sandbox
+from sandboxmcp.sandbox.plan import COVER, Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.usage import children, host_pid
 
@@ -92,6 +92,7 @@ class Launcher:
         """Where on the host that lands which scripts write in the workspace."""
         self._layer = plan.layer
         self._sockets = plan.sockets
+        self._secrets = plan.secrets
         self._mounted = identity(plan.layer) if plan.layer is not None else None
         self.path = plan.profile.path
         """Where programs are looked for inside."""
@@ -151,6 +152,8 @@ class Launcher:
         """Why it is to be replaced when nothing runs in it; empty while it is as good as a new one."""
         if self.protection.outdated:
             return "protected files of the project have changed on the host"
+        if is_uncovered(self._process.init_pid or 0, COVER, self._secrets):
+            return "a file of secrets in the project was replaced on the host"
         if self._layer is None and sockets_of_host(self.protection.workspace) - self._sockets:
             return "a socket of another program has appeared in the project"
         if self._layer is not None and identity(self._layer) != self._mounted:

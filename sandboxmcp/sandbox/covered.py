@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,3 +94,17 @@ def _is_socket(path: str) -> bool:
         return stat.S_ISSOCK(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+def is_uncovered(init: int, cover: Path, paths: Iterable[str]) -> bool:
+    """Whether one of these files is seen inside, where `cover` should be: the host has replaced it, which takes a mount off.
+
+    `init`: the host's number of the sandbox's first process, through whose root the inside is looked at.
+    """
+    expected = cover.stat()
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found = os.stat(f"/proc/{init}/root{path}", follow_symlinks=False)
+            if (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino):
+                return True
+    return False

@@ -11,7 +11,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
-from sandboxmcp.sandbox.covered import covered, sockets_of_host
+from sandboxmcp.sandbox.covered import Covered, covered, sockets_of_host
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.overlay import layer_of, prepare
 from sandboxmcp.sandbox.protect import Protection, look_at
@@ -19,6 +19,8 @@ from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+COVER = data_folder("kernels") / "guest" / "empty"
+"""Not /dev/null: bubblewrap mounts without devices, and a reader is to find an empty file, not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Plan:
     """Of the overlay, where there is one."""
     sockets: frozenset[str] = frozenset()
     """On which programs of the host listened in the workspace when this was made; those that can be found are covered."""
+    secrets: tuple[str, ...] = ()
+    """Files that `COVER` stands in for, as whole paths."""
 
 
 def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
@@ -46,7 +50,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     """
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
-    protection, sockets = look_at(workspace), sockets_of_host(workspace)
+    protection, sockets, hide = look_at(workspace), sockets_of_host(workspace), covered(workspace)
     tools = tool_folders(settings["tool_folders"])
     hidden = _hidden(str(workspace), settings.data_dir)
     mode: str = settings["workspace_mode"]
@@ -54,7 +58,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
     profile = SandboxProfile(
         workspace=str(workspace),
-        binds=_binds(view, outermost((*interpreter.folders, *tools)), protection, hidden),
+        binds=_binds(view, outermost((*interpreter.folders, *tools)), protection, hide, hidden),
         links={**interpreter.links, **_shims(interpreter, brokered)},
         system_folders=system_folders(),
         hidden=hidden,
@@ -62,10 +66,13 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         environment=environment or {},
         tmpfs_bytes=settings["limits.tmpfs"],
     )
-    return Plan(profile, interpreter, protection, workspace if layer is None else layer / "upper", layer, sockets)
+    written = workspace if layer is None else layer / "upper"
+    return Plan(profile, interpreter, protection, written, layer, sockets, tuple(f"{workspace}/{name}" for name in hide.secrets))
 
 
-def _binds(view: Bind, installed: Collection[str], protection: Protection, hidden: tuple[str, ...] = ()) -> tuple[Bind, ...]:
+def _binds(
+    view: Bind, installed: Collection[str], protection: Protection, hide: Covered, hidden: tuple[str, ...] = ()
+) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only.
 
     Where nothing is written to the workspace itself, no folder of it need be a mountpoint: nothing of the host's can be moved.
@@ -80,10 +87,8 @@ def _binds(view: Bind, installed: Collection[str], protection: Protection, hidde
     binds.append(view)
     binds += [Bind(folder, folder, writable=True) for folder in sorted(movable) if view.writable and not view.layer]
     binds += [Bind(path, path) for path in read_only]
-    hide = covered(protection.workspace)
     binds += [Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets]
-    # Not /dev/null: bubblewrap mounts without devices, and a reader is to find an empty file, not an error.
-    binds += [Bind(str(data_folder("kernels") / "guest" / "empty"), f"{workspace}/{name}") for name in hide.secrets]
+    binds += [Bind(str(COVER), f"{workspace}/{name}") for name in hide.secrets]
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
 

@@ -37,6 +37,16 @@ def test_a_file_of_secrets_is_empty_inside_and_untouched_outside(make_inside):
     assert [(own.workspace / name).read_text() for name in (".env", "c2/id_ed25519")] == ["TOKEN=secret\n"] * 2
 
 
+def test_a_file_of_secrets_that_the_host_replaces_is_empty_again_for_the_next_script(make_inside):
+    own = make_inside()
+    for name in (".env", "new"):
+        (own.workspace / name).write_text("TOKEN=secret\n")
+    assert own.run("cat .env", "shell").text == ""
+    (own.workspace / "new").rename(own.workspace / ".env")
+    ran = own.run("cat .env; cp /dev/null .env", "shell")
+    assert (ran.text, (own.workspace / ".env").read_text()) == ("", "TOKEN=secret\n")
+
+
 def test_sockets_of_the_host_are_found_by_the_kernels_own_list(tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
