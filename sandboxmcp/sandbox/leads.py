@@ -52,12 +52,16 @@ def _bare(workspace: Path) -> Iterator[str]:
 
 
 def _worktrees(workspace: Path) -> Iterator[str]:
-    """Those that are elsewhere: the ones in the workspace are folders of it like any other."""
+    """Those that are elsewhere, and say so themselves, which no script can have written: the others are folders like any other."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(workspace / ".git/worktrees")):
-            own = f".git/worktrees/{name}"
-            if _inside(workspace, _first_line(workspace / own / "gitdir")) is None:
-                yield from (f"{own}/{one}" for one in ("commondir", "config.worktree", "gitdir"))
+            own = workspace / ".git/worktrees" / name
+            back = own / (_first_line(own / "gitdir") or "gitdir")
+            if _inside(workspace, os.fspath(back)) is not None:
+                continue
+            said = _first_line(back).removeprefix("gitdir:").strip()
+            if os.path.realpath(back.parent / said) == os.fspath(own):
+                yield from (f".git/worktrees/{name}/{one}" for one in ("commondir", "config.worktree", "gitdir"))
 
 
 def _named_by_settings(workspace: Path) -> Iterator[str]:

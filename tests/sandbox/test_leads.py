@@ -50,3 +50,17 @@ def test_links_lead_to_each_of_their_ends_and_a_circle_ends(tmp_path):
     (tmp_path / ".idea").symlink_to(".idea")
     (tmp_path / ".vscode").symlink_to("/usr")
     assert leads(tmp_path, (".claude", ".idea", ".vscode", ".zed")) == ("agents/first", "agents/second")
+
+
+def test_a_worktree_counts_only_if_it_lies_elsewhere_and_leads_back(tmp_path):
+    workspace, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    known = workspace / ".git/worktrees"
+    says = {"real": str(elsewhere / ".git"), "forged": "/etc/passwd", "inside": str(workspace / "sub/.git"), "empty": ""}
+    for name, line in says.items():
+        (known / name).mkdir(parents=True)
+        (known / name / "gitdir").write_text(f"{line}\n")
+    elsewhere.mkdir()
+    (elsewhere / ".git").write_text(f"gitdir: {known / 'real'}\n")
+    (known / "none").mkdir()
+    names = ("commondir", "config.worktree", "gitdir")
+    assert leads(workspace, ()) == tuple(f".git/worktrees/real/{name}" for name in names)
