@@ -19,6 +19,8 @@ from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+_MOST_BINDS = 2_500
+"""Bubblewrap takes 9,000 arguments, three for each."""
 COVER = data_folder("kernels") / "guest" / "empty"
 """Not /dev/null: bubblewrap mounts without devices, and a reader is to find an empty file, not an error."""
 
@@ -56,9 +58,16 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     mode: str = settings["workspace_mode"]
     layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
+    binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, hide, hidden)
+    if len(binds) > _MOST_BINDS:
+        such = ", ".join((*hide.secrets, *hide.sockets, *protection.existing)[:3])
+        raise UsageError(
+            f"{len(binds):,} paths of the workspace are to be covered or protected, such as {such}; {_MOST_BINDS:,} can be",
+            "Remove files that only look like secrets, or choose a smaller folder.",
+        )
     profile = SandboxProfile(
         workspace=str(workspace),
-        binds=_binds(view, outermost((*interpreter.folders, *tools)), protection, hide, hidden),
+        binds=binds,
         links={**interpreter.links, **_shims(interpreter, brokered)},
         system_folders=system_folders(),
         hidden=hidden,

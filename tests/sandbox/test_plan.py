@@ -93,3 +93,10 @@ def test_a_workspace_inside_the_store_is_refused(tmp_path):
     (tmp_path / "inside").mkdir()
     with pytest.raises(UsageError, match="lies in the data folder"):
         plan_sandbox(load_settings(flags={"workspace": str(tmp_path / "inside"), "data_dir": str(tmp_path)}))
+
+
+def test_more_secrets_than_can_be_covered_are_told(tmp_path):
+    for number in range(2_600):
+        (tmp_path / f".env{number}").touch()
+    with pytest.raises(UsageError, match=r"paths of the workspace are to be covered or protected, such as \.env0"):
+        plan_sandbox(load_settings(flags={"workspace": str(tmp_path)}, environ={}))
