@@ -77,7 +77,7 @@ class Topics:
             for word, count in self._counts.items()
             if count >= least and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
         ]
-        return {word: (-weight, self._counts[word]) for weight, word in heapq.nsmallest(_TERM_CANDIDATES, weights)}
+        return {word: (-weight, self._counts[word]) for weight, word in _least(weights, _TERM_CANDIDATES)}
 
 
 Candidates = Mapping[str, tuple[float, int]]
@@ -92,7 +92,12 @@ def best_terms(connection: Connection, sources: Sequence[Candidates], limit: int
 
 def _best(candidates: Candidates, uses: Mapping[str, int], limit: int) -> tuple[str, ...]:
     worth = [(-weight / (1 + math.log(1 + uses[word] - count)), word) for word, (weight, count) in candidates.items()]
-    return tuple(word for _, word in heapq.nsmallest(limit, worth))
+    return tuple(word for _, word in _least(worth, limit))
+
+
+def _least(weighed: list[tuple[float, str]], number: int) -> list[tuple[float, str]]:
+    # Of a few, as small sources have, a heap takes longer.
+    return sorted(weighed)[:number] if len(weighed) < 8 * number else heapq.nsmallest(number, weighed)
 
 
 def learn(connection: Connection, words: Mapping[str, int]) -> None:
