@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from sandboxmcp.store.chunking.indented import definitions
+from sandboxmcp.store.chunking.indented import DEFINITIONS, definitions
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -113,7 +113,7 @@ def _python(text: str) -> list[Symbol]:
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return [Symbol(*one) for one in definitions(text.split("\n"))]
+        return _by_indents(text, "python")
     return list(_definitions(tree, 0))
 
 
@@ -139,7 +139,22 @@ def _parsed(text: str, language: str) -> list[Symbol]:
 
     tree = tree_sitter.Parser(_grammar(language)).parse(piece)  # a parser is not for several threads
     late = time.thread_time() >= end or tree.root_node.descendant_count > _MOST_NODES
-    return [] if late else list(_named(tree.root_node, 0, 0))
+    found = [] if late else list(_named(tree.root_node, 0, 0))
+    if not tree.root_node.has_error or language not in DEFINITIONS:
+        return found
+    return _completed(found, _by_indents(text, language))
+
+
+def _completed(found: list[Symbol], by_indents: list[Symbol]) -> list[Symbol]:
+    """An error may cost what lies around it: then the indents tell more, or what the parser has no part of."""
+    if len(by_indents) > len(found):
+        return by_indents
+    lost = [one for one in by_indents if not one.depth and not any(had.first <= one.first <= had.last for had in found)]
+    return found + lost
+
+
+def _by_indents(text: str, language: str) -> list[Symbol]:
+    return [Symbol(*one) for one in definitions(text.split("\n"), language)]
 
 
 @cache

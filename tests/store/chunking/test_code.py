@@ -257,7 +257,37 @@ def test_a_part_of_a_python_file_has_its_symbols() -> None:
     assert [title for title, _, _ in _cut(part)] == ["", "size", "", "Writer", "Writer › write"]
 
 
-@pytest.mark.parametrize("language", sorted(set(CODE) - {"ruby"}))
+AROUND = {
+    "ruby": (
+        "class Herd < Base\n  def run\n    1\n  end\n\n  def stop(\n    x =\n  end\n\n  def sleep?\n    2\n  end\nend\n",
+        {"Herd", "Herd › run", "Herd › stop", "Herd › sleep?"},
+    ),
+    "javascript": (
+        "const x = require('x');\nfunction run(a) {\n  return a;\n}\n\nfunction stop( {\n  return +;\n}\n\nclass Herd {\n"
+        "  sleep() { if (x { return }\n  }\n}\n\nfunction eat() {\n  return 1;\n}\n",
+        {"run", "stop", "Herd", "eat"},
+    ),
+    "php": (
+        "<?php\nnamespace X;\nclass Herd {\n  public function run($a) {\n    return $a;\n  }\n  public static function stop( {\n"
+        "    $x = ;\n  }\n"
+        "  function sleep($b) {\n    if ($x {\n    }\n  }\n}\n",
+        {"Herd", "Herd › run", "Herd › stop", "Herd › sleep"},
+    ),
+    "csharp": (
+        "using System;\nnamespace Zoo\n{\n  public class Herd\n  {\n    public int Run(int a)\n    {\n      return a;\n    }\n"
+        "    public static int Stop(\n    {\n      int x = ;\n    }\n    private void Sleep() { if (x { } }\n  }\n}\n",
+        {"Zoo", "Zoo › Herd", "Zoo › Herd › Run", "Zoo › Herd › Stop", "Zoo › Herd › Sleep"},
+    ),
+}
+
+
+@pytest.mark.parametrize("language", AROUND)
+def test_what_lies_around_an_error_keeps_its_symbols(language: str) -> None:
+    text, titles = AROUND[language]
+    assert titles <= {title for title, _, _ in _cut(text)}
+
+
+@pytest.mark.parametrize("language", CODE)
 def test_an_error_in_one_place_costs_no_symbol_elsewhere(language: str) -> None:
     text = CODE[language][0]
     titles = {title for title, _, _ in _cut(text)}

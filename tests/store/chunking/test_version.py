@@ -22,6 +22,7 @@ TEXTS = (
     "import os\n\n\nclass Herd:\n    def run(self):\n        return os.name\n\n\ndef main():\n    return 1\n",
     "import os\n\n\nclass Herd:\n    def run(self:\n        return os.name\n\n\ndef main():\n    return 1\n",
     "package main\n\nfunc Run(x int) int {\n\treturn x\n}\n\ntype Herd struct {\n\tsize int\n}\n",
+    "class Herd < Base\n  def run(\n    x =\n  end\n\n  def stop\n    1\n  end\nend\n",
     "commit 1234567890abcdef\nAuthor: A <a@b.c>\n\n    Run faster\n\ndiff --git a/x.py b/x.py\n"
     "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@ def run\n-a\n+b\n",
     "ZEBRA(1)          Manual          ZEBRA(1)\n\nNAME\n       zebra - run\n\nOPTIONS\n"
@@ -35,7 +36,7 @@ TEXTS = (
     "<project>\n  <dependencies>\n    <dependency>\n"
     "      <artifactId>zebra</artifactId>\n    </dependency>\n  </dependencies>\n</project>\n",
 )
-FINGERPRINT = (2, "d3f6e5c70431dd9e")
+FINGERPRINT = (3, "b270d808c2a48a36")
 
 
 def _cut(text: str) -> list[object]:
