@@ -14,7 +14,7 @@ from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, Sandb
 from sandboxmcp.sandbox.covered import Covered, covered, sockets_of_host
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.overlay import layer_of, prepare
-from sandboxmcp.sandbox.protect import Protection, look_at
+from sandboxmcp.sandbox.protect import PROTECTED, Protection, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
@@ -52,7 +52,8 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     """
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
-    protection, sockets, hide = look_at(workspace), sockets_of_host(workspace), covered(workspace)
+    protection = look_at(workspace, (*PROTECTED, *_obeyed(settings, str(workspace))))
+    sockets, hide = sockets_of_host(workspace), covered(workspace)
     tools = tool_folders(settings["tool_folders"])
     hidden = _hidden(str(workspace), settings.data_dir)
     mode: str = settings["workspace_mode"]
@@ -100,6 +101,14 @@ def _binds(
     binds += [Bind(str(COVER), f"{workspace}/{name}") for name in hide.secrets]
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
+
+
+def _obeyed(settings: Settings, workspace: str) -> list[str]:
+    """Files of the workspace that the user's settings name and the next start obeys: packs, and certificates that are trusted."""
+    named = [
+        os.path.realpath(os.path.expanduser(one)) for one in (*settings["policy_packs"], settings["network.authorities"] or "")
+    ]
+    return [os.path.relpath(path, workspace) for path in named if _within(path, workspace) and os.path.isfile(path)]
 
 
 def _hidden(workspace: str, data: Path) -> tuple[str, ...]:

@@ -100,3 +100,12 @@ def test_more_secrets_than_can_be_covered_are_told(tmp_path):
         (tmp_path / f".env{number}").touch()
     with pytest.raises(UsageError, match=r"paths of the workspace are to be covered or protected, such as \.env0"):
         plan_sandbox(load_settings(flags={"workspace": str(tmp_path)}, environ={}))
+
+
+def test_packs_and_certificates_of_the_users_are_read_only_in_the_workspace(tmp_path):
+    (tmp_path / "own.toml").write_text("")
+    (tmp_path / "ca.crt").write_text("")
+    named = {"policy_packs": str(tmp_path / "own.toml"), "network.authorities": str(tmp_path / "ca.crt")}
+    plan = plan_sandbox(load_settings(flags={"workspace": str(tmp_path), **named}, environ={}))
+    for name in ("own.toml", "ca.crt"):
+        assert Bind(f"{tmp_path}/{name}", f"{tmp_path}/{name}") in plan.profile.binds
