@@ -59,3 +59,11 @@ def test_a_narrow_scope_is_kept_to(filled: Store) -> None:
     handles = tuple(source.handle for source in filled.sources(P) if source.label in ("s1", "s3"))
     hits = filled.search("alpha beta", Scope("p", handles=handles))
     assert hits and {hit.label for hit in hits} <= {"s1", "s3"}
+
+
+@pytest.mark.parametrize("words", [["alpha"], ["alpha", "beta"], ["gamma", "beta"]])
+def test_the_best_are_the_same_whoever_sorts_them(filled: Store, words: list[str]) -> None:
+    with filled._database.reading() as connection:
+        field = field_of(connection, P)
+        here, there = (field.best(connection, words, 200, postings) for postings in (0, 1_000_000))
+    assert (here, len(here)) == (there, 200)

@@ -279,6 +279,12 @@ def test_counting_never_waits_for_another_writer_and_loses_nothing(store, add, t
         assert (again.usage(), again.get(source.handle).hits) == ([Usage("ctx_search", 1, 0, 7)], 1)
 
 
+def test_of_many_sources_those_that_were_forgotten_meanwhile_are_missing(store, add):
+    kept, forgotten = add("kept"), add("forgotten")
+    store.forget([forgotten.handle])
+    assert store.get_all([kept.handle, forgotten.handle, "nosuch"]) == {kept.handle: store.get(kept.handle)}
+
+
 def test_counts_are_written_soon_without_a_further_call(store, tmp_path):
     other = sqlite3.connect(tmp_path / "data" / "sandboxmcp.db", isolation_level=None)
     (before,) = other.execute("PRAGMA data_version").fetchone()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -152,3 +154,24 @@ def test_lines_alike_with_the_common_word_of_a_query_do_not_use_up_the_budget(se
     store(services, "rows", "\n".join(f"row {n}" + " zebra" * (n == 1_500) for n in range(3_000)))
     text = search(services, ["zebra row"], budget_tokens=2_000).text
     assert ("| row 1500 zebra" in text, estimate_tokens(text) < 600) == (True, True)
+
+
+_OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from sandboxmcp.core.model import NewSource
+from sandboxmcp.store.store import Store
+with Store(Path(sys.argv[1])) as store:
+    store.forget([sys.argv[2]])
+    store.repair()
+    store.add(NewSource("notes", "text", sys.argv[3], "other"), "alpha\\nthe zebra sleeps\\nomega\\n")
+"""
+
+
+def test_what_another_process_forgot_indexed_anew_and_added_is_seen_at_once(services: Services) -> None:
+    one = store(services, "notes", "alpha\nthe zebra runs\nomega\n")
+    before = search(services, ["zebra", "zebar"], budget_tokens=500).text
+    arguments = [str(services.settings.data_dir), one.handle, services.project]
+    subprocess.run([sys.executable, "-c", _OTHER_PROCESS, *arguments], check=True)
+    after = search(services, ["zebra", "zebar"], budget_tokens=500).text
+    assert ("| the zebra runs" in before, "runs" in after, "| the zebra sleeps" in after) == (True, False, True)
