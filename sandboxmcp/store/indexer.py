@@ -153,7 +153,7 @@ class Indexer:
         """The passages that are waiting become rows. Their words are looked at together: a text repeats its words."""
         split = words_of_each([passage.text for _, _, passage in self._waiting])
         self._vocabulary.add(chain.from_iterable(split))
-        identifiers = self._pieces.meet(set().union(*split))
+        identifiers = self._pieces.meet(self._vocabulary)
         for (chunk, count, passage), words in zip(self._waiting, split, strict=True):
             text, pieces = passage.text, ""
             count += len(words)

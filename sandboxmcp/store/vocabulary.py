@@ -42,6 +42,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._counts)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
     def add(self, words: Iterable[str] | Mapping[str, int]) -> None:
         """Counts words, or adds their counts."""
         self._counts.update(words)

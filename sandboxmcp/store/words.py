@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -91,17 +92,15 @@ class Pieces(dict[str, str]):
         """The pieces of a text's identifiers and its snake_case ones as a whole, joined by blanks; `words` are the text's."""
         return " ".join((*dict.fromkeys(filter(None, map(self.__getitem__, words))), *glued(text)))
 
-    def meet(self, words: set[str]) -> set[str]:
-        """Those of the words that have pieces."""
+    def meet(self, words: Iterable[str]) -> AbstractSet[str]:
+        """A set that holds those of the words that have pieces, and others."""
         met, having = self._met
-        new = words - met
-        found = {word for word in new if self._has_pieces(word)}
         if len(met) > _CACHE_WORDS:
-            self._met = new, set(found)
-        else:
-            having |= found  # first: another thread looks for it as soon as the word is met
-            met |= new
-        return (words & having) | found
+            met, having = self._met = set(), set()
+        new = [word for word in words if word not in met]
+        having.update([word for word in new if self._has_pieces(word)])  # first: another thread trusts what is met
+        met.update(new)
+        return having
 
     def _has_pieces(self, word: str) -> bool:
         # Plain words, which is what most new ones are, take the short way.
