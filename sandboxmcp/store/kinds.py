@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
 from sandboxmcp.core.model import ContentKind
 
 Form = Literal[
-    "code", "history", "html", "json", "lines", "manual", "markdown", "report", "restructured", "rows", "snapshot", "xml"
+    "code", "history", "html", "json", "lines", "manual", "markdown", "records", "report", "restructured", "rows", "snapshot", "xml"
 ]
 
 SAMPLE_BYTES = 64 << 10
@@ -33,6 +34,9 @@ _CODE = re.compile(
 )
 _SENTENCE = re.compile(r"[^\W\d_]+(?:[ ,;:'’-]+[^\W\d_]+){4,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{8,}")
 _PAIR = re.compile(r"\s*[\w.\-\"' ]{1,60}\s*[=:]\s*\S")
+PAIR = re.compile(r"([A-Za-z][\w./() -]{0,40}?)\s*[:=](?:\s|$)")
+"""A line that gives a key its value."""
+_FEWEST_RECORDS = _FEWEST_KEYS = 3
 _SEPARATORS = ("\t", ",", ";", "|")
 _FEWEST = {"\t": 1, ",": 3}
 """Separators that a row has at least; two of the others."""
@@ -86,6 +90,8 @@ def recognise_form(sample: str, kind: ContentKind) -> Form:
         return "code"
     if kind == "data" and _is_table(lines):
         return "rows"
+    if _has_records(sample):
+        return "records"
     return "restructured" if kind == "prose" and _has_underlines(lines) else "lines"
 
 
@@ -161,6 +167,19 @@ def _is_table(lines: list[str]) -> bool:
         if usual >= _FEWEST.get(separator, 2) and sum(count == usual for count in counts) >= 0.9 * len(counts):
             return True
     return False
+
+
+def _has_records(sample: str) -> bool:
+    """Pairs of a key and a value with keys that come again and again; one of them begins a record of several lines."""
+    lines = sample.split("\n")[:_LOOK_LINES]
+    keys = [match[1] if (match := PAIR.match(line[:100])) else "" for line in lines]
+    counts, begins = Counter(filter(None, keys)), Counter[str]()
+    begins.update(key for key, above in zip(keys, ["", *lines], strict=False) if key and not above.strip(" -"))
+    opener, _ = max(begins.items(), key=lambda one: one[1], default=("", 0))
+    filled = sum(1 for line in lines if line.strip())
+    fitting = sum(1 for line, key in zip(lines, keys, strict=True) if key or (line.strip() and line[0].isspace()))
+    again = sum(count >= _FEWEST_RECORDS for count in counts.values())
+    return again >= _FEWEST_KEYS and _FEWEST_RECORDS <= counts[opener] <= filled / 3 and fitting >= 0.7 * filled
 
 
 def _share(pattern: re.Pattern[str], lines: list[str], search: bool = False) -> float:

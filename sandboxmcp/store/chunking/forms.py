@@ -13,6 +13,7 @@ from sandboxmcp.store.chunking.markdown import MarkdownOutline
 from sandboxmcp.store.chunking.outline import Outline
 from sandboxmcp.store.chunking.output import OutputOutline
 from sandboxmcp.store.chunking.parts import Chunk
+from sandboxmcp.store.chunking.records import RecordsOutline
 from sandboxmcp.store.chunking.reports import ReportOutline
 from sandboxmcp.store.chunking.restructured import RestructuredOutline
 from sandboxmcp.store.chunking.rows import RowsOutline
@@ -31,6 +32,7 @@ _OUTLINES: dict[Form, Callable[[], Outline]] = {
     "lines": OutputOutline,
     "manual": ManualOutline,
     "markdown": MarkdownOutline,
+    "records": RecordsOutline,
     "report": ReportOutline,
     "restructured": RestructuredOutline,
     "rows": RowsOutline,

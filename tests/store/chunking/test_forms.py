@@ -66,8 +66,11 @@ elements = [
     "<key>k</key>",
     "x < y",
 ]
+records = ["Name: x", "Size : 7", "Name: y", "---"]
 json_lines = ['{"a": 1}', '{"key": "' + "v" * 900 + '"}']
-fragments = st.sampled_from(plain + markdown + markup + history + output + manual + nodes + code + reports + elements + json_lines)
+fragments = st.sampled_from(
+    plain + markdown + markup + history + output + manual + nodes + code + reports + elements + records + json_lines
+)
 texts = st.lists(fragments, max_size=60).map("\n".join)
 forms = st.sampled_from(get_args(Form))
 as_they_stand = st.sampled_from([form for form in get_args(Form) if form not in SPELLING])

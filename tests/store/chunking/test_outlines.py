@@ -61,6 +61,52 @@ OPTIONS
    Exit status:
        0      if all is well
 """
+PACKAGES = """\
+Package: alpha
+Version: 1.2
+Description: reads letters
+ and what follows them
+
+Package: beta
+Version: 3.4
+Description: writes letters
+
+Package: gamma
+Version: 0.9
+Description: burns letters
+ Note: burning: is final
+"""
+QUERIED = """\
+Name        : alpha
+Version     : 1.2
+Summary     : Reads letters
+Description :
+Note: it is for letters alone.
+Name        : beta
+Version     : 3.4
+Summary     : Writes letters
+Description :
+Name        : gamma
+Version     : 0.9
+Summary     : Burns letters
+"""
+AFTER_A_PREAMBLE = """\
+Manifest: 1.0
+Made-By: hand
+
+---
+Name: alpha
+Version: 1.2
+Digest: 77
+---
+Name: beta
+Version: 3.4
+Digest: 78
+---
+Name: gamma
+Version: 0.9
+Digest: 79
+"""
 LOG_OF_GIT = """\
 commit 1111111111111111111111111111111111111111
 Author: A <a@example.org>
@@ -394,6 +440,17 @@ OUTLINES = {
         "lines",
         [("", 1, 2), ("ValueError: bad value", 3, 6), ("", 7, 7), ("java.io.IOException: no route", 8, 12), ("", 13, 13)],
     ),
+    "packages": (PACKAGES, "records", [("Package: alpha", 1, 5), ("Package: beta", 6, 9), ("Package: gamma", 10, 13)]),
+    "packages without gaps": (
+        QUERIED,
+        "records",
+        [("Name        : alpha", 1, 5), ("Name        : beta", 6, 9), ("Name        : gamma", 10, 12)],
+    ),
+    "records after others": (
+        AFTER_A_PREAMBLE,
+        "records",
+        [("Manifest: 1.0", 1, 4), ("Name: alpha", 5, 8), ("Name: beta", 9, 12), ("Name: gamma", 13, 15)],
+    ),
     "listing": (LISTING, "lines", [("", 1, 1), ("NAMESPACE NAME READY STATUS", 2, 4), ("", 5, 6)]),
     "CSV": (CSV, "rows", [("id,name,city,size", 1, 3)]),
     "snapshot": (
@@ -407,6 +464,10 @@ OUTLINES = {
         [("demo", 1, 7), ("demo › jobs › build", 8, 11), ("demo › jobs › deploy", 12, 17)],
     ),
 }
+
+
+def test_one_key_alone_makes_no_records():
+    assert outlined("\n\n".join(f"error: no route to host {n}" for n in range(9)))[0] == "lines"
 
 
 @pytest.mark.parametrize("name", OUTLINES)
