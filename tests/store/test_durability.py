@@ -35,6 +35,24 @@ for n in range(10**6):
         store.forget([added])
         print("forgot", added, flush=True)
 """
+TOGETHER_FOREVER = """
+import pathlib, sys
+from sandboxmcp.core.model import NewSource, Scope
+from sandboxmcp.store.store import Store
+folder = pathlib.Path(sys.argv[1])
+store = Store(folder / "data")
+files = [folder / f"file {n}" for n in range(40)]
+for turn in range(10**6):
+    with store.together() as batch:
+        for file in files:
+            file.write_text("".join(f"turn {turn} line {m} of {file.name}\\n" for m in range(100)))
+            batch.add(NewSource(file.name, "file", "p", "s", path=str(file)), file)
+    with store._database.writing() as connection:
+        connection.execute("UPDATE sources SET cut_by = 0 WHERE id % 2")
+    store.renewing._current = False
+    store.search("turn", Scope("p"))
+    print(turn, *[one.handle for one in batch.sources], flush=True)
+"""
 SOAK = int(os.environ.get("SANDBOXMCP_SOAK", "4"))
 """How many writers are killed; `make soak` kills more."""
 ADD_SOME = """
@@ -92,6 +110,29 @@ def test_a_killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half(tmp_
         assert len(live) == bool(said["file"]) or not said["file"]
         for source in store.sources(P, limit=100_000):
             assert (source.lines, store.read_lines(source.handle, 1_500, 1_500)[0].split()[2:4]) == (1_500, ["line", "1499"])
+        _assert_sound(store)
+
+
+@pytest.mark.parametrize("seed", range(SOAK))
+def test_a_process_killed_while_it_stores_files_together_and_cuts_others_anew_leaves_each_whole(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    writer = _start(TOGETHER_FOREVER, tmp_path)
+    assert writer.stdout is not None
+    said = [writer.stdout.readline() for _ in range(draw.randrange(1, 4))][-1].split()
+    threading.Event().wait(draw.random() * 0.2)
+    writer.send_signal(signal.SIGKILL)
+    rest = writer.communicate()[0].splitlines()
+    turn, *handles = rest[-1].split() if rest and len(rest[-1].split()) == 41 else said
+    with Store(tmp_path / "data") as store:
+        store.adopt()
+        live = store.sources(P, limit=100)
+        turns = {store.read_lines(one.handle, 100, 100)[0].rpartition(" line ")[0] for one in live}
+        assert (len(live), len(turns), int(turns.pop().split()[1]) >= int(turn)) == (40, 1, True)
+        assert [store.read_lines(handle, 1, 1)[0].split()[1] for handle in handles] == [turn] * 40
+        store.renewing.start()
+        store.renewing.wait(60)
+        assert store.renewing.outdated() == 0
+        store.sweep()
         _assert_sound(store)
 
 
