@@ -14,6 +14,8 @@ from sandboxmcp.store.lines import Line
 from sandboxmcp.store.words import HEADINGS_BETWEEN
 
 _MARK = re.compile(r"<!--|<!\[CDATA\[|<[!?]|</([\w:.-]{1,80})\s*>|<([A-Za-z_][\w:.-]{0,80})")
+_LEAF = re.compile(r"\s*<([\w:.-]{1,80})(?:\s[^<>]{0,400})?>[^<>]*</\1>\s*$")
+"""A line of one element, which most are, changes nothing."""
 _TAG_END = re.compile(r"[^<>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"']*)*>")
 _UNTIL = {"<!--": "-->", "<![CDATA[": "]]>"}
 _ATTRIBUTE = re.compile(
@@ -46,7 +48,7 @@ class ElementOutline(Outline):
         text = line.text
         depth = len(self._tags)
         within = bool(self._until) or self._in_tag
-        lowest = self._follow(text)
+        lowest = depth if not within and _LEAF.match(text) else self._follow(text)
         if len(self._tags) > lowest:
             return self._heading(text, lowest, before)
         if self._nameless is not None and self._nameless.level in (depth, depth + 1):
