@@ -21,6 +21,8 @@ SHIMS = "/opt/sandboxmcp/shims"
 """First on PATH inside, when there is a broker: the names of the programs that it runs."""
 SHIM_INTERPRETER = "/opt/sandboxmcp/python"
 """A link to the interpreter, so that the shims' first line can name one."""
+SHIM_CODE = "/opt/sandboxmcp/shim"
+"""What they run, compiled."""
 
 REFUSED_LIMITS: Mapping[str, int] = {"CORE": 1, "RTPRIO": 0, "NICE": 0}
 """As setrlimit(2) names them. With a limit of 0 bytes a crash still starts the host's handler, as root, where core_pattern has one;
@@ -63,6 +65,8 @@ class SandboxProfile:
     """In mounting order: a later one covers an earlier one."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Symbolic links to make inside: path → what it points at."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Read-only files beside those of /etc: path inside → content."""
     system_folders: Mapping[str, str | None] = field(default_factory=dict)
     """Top-level folders such as /bin: path → link target, or None for a real folder."""
     path: str = "/usr/local/bin:/usr/bin:/bin"
@@ -81,13 +85,13 @@ class PassedFds:
     status: int
     """Written: JSON documents `{"child-pid": …}` and `{"exit-code": …}`."""
     files: Mapping[str, int]
-    """Target path inside → readable descriptor with its content, for each of `small_files()`."""
+    """Target path inside → readable descriptor with its content, for each of `small_files(profile)`."""
     seccomp: int | None = None
 
 
-def small_files() -> Mapping[str, bytes]:
-    """The files of /etc that we write ourselves: path inside → content."""
-    return {path: text.encode() for path, text in _SMALL_FILES.items()}
+def small_files(profile: SandboxProfile) -> Mapping[str, bytes]:
+    """The files that we write ourselves, those of /etc and the profile's own: path inside → content."""
+    return {**{path: text.encode() for path, text in _SMALL_FILES.items()}, **profile.files}
 
 
 def bwrap_argv(profile: SandboxProfile, fds: PassedFds) -> list[str]:

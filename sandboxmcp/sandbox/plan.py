@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.sandbox.bwrap import GUEST, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
+from sandboxmcp.sandbox.bwrap import GUEST, SHIM_CODE, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.covered import Covered, covered, sockets_of_host
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.overlay import layer_of, prepare
@@ -70,6 +72,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         workspace=str(workspace),
         binds=binds,
         links={**interpreter.links, **_shims(interpreter, brokered)},
+        files={SHIM_CODE: _shim_code()} if brokered else {},
         system_folders=system_folders(),
         hidden=hidden,
         path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
@@ -120,8 +123,14 @@ def _hidden(workspace: str, data: Path) -> tuple[str, ...]:
 
 
 def _shims(interpreter: Interpreter, brokered: Collection[str]) -> dict[str, str]:
-    links = {f"{SHIMS}/{name}": f"{GUEST}/shims/shim.py" for name in brokered}
+    links = {f"{SHIMS}/{name}": f"{GUEST}/shims/start.py" for name in brokered}
     return {**links, SHIM_INTERPRETER: interpreter.executable} if links else {}
+
+
+@cache
+def _shim_code() -> bytes:
+    """The shim compiled, for the interpreter that runs us, which is also the one inside."""
+    return marshal.dumps(compile((data_folder("kernels") / "guest/shims/shim.py").read_bytes(), "shim.py", "exec"))
 
 
 def _our_own_code() -> list[str]:

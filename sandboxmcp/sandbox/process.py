@@ -159,7 +159,8 @@ def _start(
 ) -> SandboxProcess:
     status_r, status_w = os.pipe2(os.O_CLOEXEC)
     opened.append(status_w)
-    fds = PassedFds(status_w, {path: _memory_file(content, opened) for path, content in small_files().items()}, _filter(opened))
+    files = {path: _memory_file(content, opened) for path, content in small_files(profile).items()}
+    fds = PassedFds(status_w, files, _filter(opened))
     as_root = os.geteuid() == 0
     staged, mounts = _staged(profile) if as_root else (profile, [])
     options = _memory_file(b"".join(os.fsencode(word) + b"\0" for word in bwrap_argv(staged, fds)), opened)

@@ -92,6 +92,16 @@ def inside(make_inside, tmp_path_factory) -> Any:
     return make_inside(make_broker=broker, network__allow_private=["127.0.0.1"], data_dir=str(tmp_path_factory.mktemp("data")))
 
 
+def test_what_the_shims_run_cannot_be_changed(inside):
+    code = """cd /opt/sandboxmcp
+for path in shim shims/curl python guest/shims/start.py; do
+  echo x > $path || echo kept; rm -f $path || echo kept; mv $path gone || echo kept
+done
+umount shim || echo kept
+curl --version | head -n 1"""
+    assert inside.run(code, "shell").text == "kept\n" * 13 + "curl (sandboxmcp)\n"
+
+
 # 37: where a request goes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sandboxmcp.sandbox.bwrap import GUEST, Bind, PassedFds, SandboxProfile, bwrap_argv, mountpoints_between, small_files
@@ -41,8 +43,9 @@ def test_a_small_profile_gives_exactly_these_arguments():
 
 
 def test_the_files_that_we_write_ourselves_name_no_user_of_the_host():
-    assert sorted(small_files()) == ["/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/passwd"]
-    names = {line.split(b":")[0] for line in small_files()["/etc/passwd"].splitlines()}
+    files = small_files(replace(SMALL, files={"/opt/x": b"ours"}))
+    assert sorted(files) == ["/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/passwd", "/opt/x"]
+    names = {line.split(b":")[0] for line in files["/etc/passwd"].splitlines()}
     assert names == {b"root", b"sandbox", b"nobody"}
 
 
