@@ -57,7 +57,8 @@ class ManualOutline(Outline):
                 return self._entry(outer, _shortest(names[::-1]), len(names)) if len(names) <= _TAGS else None
             if indent_of(line.text) != outer:
                 break
-            names.append(line.text.strip())
+            tagged = _TAG_AND_TEXT.match(line.text)
+            names.append(tagged[2] if tagged else line.text.strip())
         stands_alone = len(names) == 1 and not self._is_text(outer)
         return self._entry(outer, names[0], 1) if stands_alone or (names and _OPTION.match(names[0])) else None
 

@@ -61,6 +61,27 @@ OPTIONS
    Exit status:
        0      if all is well
 """
+MANUAL_OF_COMMANDS = """\
+SH(1)                            User Commands                           SH(1)
+
+NAME
+       sh - a shell
+
+COMMANDS
+       Built in.
+
+       set [-abefhkmnptuvxBCEHPT] [-o option-name] [--] [-] [argument ...]
+       set [+abefhkmnptuvxBCEHPT] [+o option-name] [--] [-] [argument ...]
+              Without options, show what is set.  They mean:
+              -a      Each variable is given to
+                      what is started.
+              -b      Report at once.
+              -o name
+                      The name of an option.
+
+       shift [n]
+              Forget the first.
+"""
 PACKAGES = """\
 Package: alpha
 Version: 1.2
@@ -345,6 +366,7 @@ ENTITIES = """\
 <lolz>
  <a>&more; &file;</a></lolz>
 """
+_SET = "COMMANDS › set [-abefhkmnptuvxBCEHPT] [-o option-name] [--] [-] [argument ...]"
 OUTLINES = {
     "reStructuredText": (
         RESTRUCTURED,
@@ -439,6 +461,20 @@ OUTLINES = {
         TRACES,
         "lines",
         [("", 1, 2), ("ValueError: bad value", 3, 6), ("", 7, 7), ("java.io.IOException: no route", 8, 12), ("", 13, 13)],
+    ),
+    "man page of commands": (
+        MANUAL_OF_COMMANDS,
+        "manual",
+        [
+            ("", 1, 2),
+            ("NAME", 3, 5),
+            ("COMMANDS", 6, 8),
+            (_SET, 9, 11),
+            (f"{_SET} › -a", 12, 13),
+            (f"{_SET} › -b", 14, 14),
+            (f"{_SET} › -o name", 15, 17),
+            ("COMMANDS › shift [n]", 18, 19),
+        ],
     ),
     "packages": (PACKAGES, "records", [("Package: alpha", 1, 5), ("Package: beta", 6, 9), ("Package: gamma", 10, 13)]),
     "packages without gaps": (
