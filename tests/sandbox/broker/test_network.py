@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.sandbox.broker.waiting import Spares
 from sandboxmcp.store.fetch import Asked, Fetcher
 
 HELLO = b"hello\n" * 100
@@ -181,17 +182,18 @@ def test_from_python_a_brokered_curl_works_as_from_a_shell(session):
 
 def test_no_curl_is_left_on_the_host_afterwards(make_session, site):
     session = make_session(site)
-    before = curls()
     session.run("curl -sS -o f $U/ok")
-    while not (waiting := curls() - before):  # the next request's, started behind the answer
+    spares = session.inside.broker.spares
+    while not (waiting := curls_of(spares)):  # the next request's, started behind the answer
         os.sched_yield()
-    session.inside.broker.spares.close()
+    spares.close()
     assert psutil.wait_procs(waiting, timeout=20)[1] == []
 
 
-def curls() -> set[psutil.Process]:
-    """Every curl that this process has started, in whatever box."""
-    return {one for one in psutil.Process().children(recursive=True) if is_curl(one)}
+def curls_of(spares: Spares) -> list[psutil.Process]:
+    """Those that wait in the boxes of one session; others of this process may be starting theirs."""
+    boxes = [psutil.Process(box.process.init_pid) for box in list(spares._waiting)]
+    return [one for box in boxes for one in box.children(recursive=True) if is_curl(one)]
 
 
 def is_curl(process: psutil.Process) -> bool:
