@@ -96,8 +96,8 @@ def recognise_form(sample: str, kind: ContentKind) -> Form:
 
 
 def _is_xml(sample: str) -> bool:
-    """It begins with an element; so does many a Markdown text, to be centred."""
-    return _XML.match(sample) is not None and not _has_headings(sample)
+    """It says so, or begins with an element; so does many a Markdown text, to be centred."""
+    return _XML.match(sample) is not None and (sample.lstrip().startswith(("<?", "<!")) or not _has_headings(sample))
 
 
 def _is_json(lines: list[str]) -> bool:

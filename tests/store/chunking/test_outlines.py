@@ -520,3 +520,8 @@ def test_entities_are_neither_expanded_nor_fetched():
 def test_a_markdown_text_that_begins_with_an_element_is_one():
     text = '<p align="center">\n  <img src="x.png">\n</p>\n\n# Zoo\n\nWords.\n'
     assert (recognise_kind(text), recognise_form(text, "prose")) == ("prose", "markdown")
+
+
+def test_xml_that_quotes_markdown_is_xml():
+    text = "<?xml version='1.0'?>\n<notes>\n\n# Zoo\n\nWords.\n</notes>\n"
+    assert (recognise_kind(text), recognise_form(text, "data")) == ("data", "xml")
