@@ -114,9 +114,13 @@ class Store:
         """
         return self._adopting.adopt()
 
+    def owe(self, captured: Iterable[tuple[NewSource, Path]]) -> None:
+        """These files in `captures_dir` could not be added: they are when there is room again, or by the next process."""
+        self._adopting.owe(captured)
+
     @property
     def unadopted(self) -> int:
-        """Files of killed processes that could not be added when that was last tried."""
+        """Files, owed or of killed processes, that could not be added when that was last tried."""
         return self._adopting.left
 
     @property

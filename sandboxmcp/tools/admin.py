@@ -131,7 +131,7 @@ def _store(services: Services) -> str:
     waiting = services.store.unadopted
     parts = [str(folder)]
     parts += [f"only {free >> 20} MiB are free there"] * (free < _SCARCE)
-    parts += [f"{counted(waiting, 'output')} of killed servers could not be stored yet"] * (waiting > 0)
+    parts += [f"{counted(waiting, 'captured output')} could not be stored yet"] * (waiting > 0)
     outdated = services.store.renewing.outdated()
     parts += [f"{counted(outdated, 'source')} cut by an earlier version, to be cut anew beside searches"] * (outdated > 0)
     return ", ".join(parts)

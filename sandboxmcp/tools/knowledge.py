@@ -61,9 +61,7 @@ def _missing(changed: int, unadopted: int) -> list[str]:
     """What the answer does not know of yet."""
     lines = [f"{counted(changed, 'changed file')} not read again yet: search again for the rest"] if changed else []
     if unadopted:
-        lines.append(
-            f"{counted(unadopted, 'output')} of killed servers could not be stored yet: free some space, or see ctx_doctor"
-        )
+        lines.append(f"{counted(unadopted, 'captured output')} could not be stored yet: free some space, or see ctx_doctor")
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,32 +27,32 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
         StoreError: the store cannot take it; it says where the capture files lie, which stay there.
     """
 
-    def stored(stream: StreamCapture | None, suffix: str = "") -> Stream | None:
-        if stream is None or not stream.kept:
-            _remove(stream)
-            return None
-        new = NewSource(source_label + suffix, origin, services.project, services.session, batch=batch, total_bytes=stream.total)
-        return stored_stream(services, _added(services, new, stream.path))
-
     begun = time.perf_counter()
-    artifacts = [
-        _added(
-            services,
-            NewSource(source_label, "artifact", services.project, services.session, batch=batch, mime=artifact.mime),
-            artifact.path,
-        )
-        for artifact in outcome.artifacts
-    ]
-    streams = stored(outcome.stdout), stored(outcome.stderr, " stderr")
-    return Item(label, outcome, *streams, tuple(artifacts), stored_s=time.perf_counter() - begun)
+    base = NewSource(source_label, origin, services.project, services.session, batch=batch)
+    captured = [(replace(base, origin="artifact", mime=artifact.mime), artifact.path) for artifact in outcome.artifacts]
+    streams = [(outcome.stdout, ""), (outcome.stderr, " stderr")]
+    kept = [(stream, suffix) for stream, suffix in streams if stream is not None and stream.kept]
+    captured += [(replace(base, label=source_label + suffix, total_bytes=stream.total), stream.path) for stream, suffix in kept]
+    for stream, _ in streams:
+        _remove_empty(stream)
+    sources = _added(services, captured)
+    artifacts = sources[: len(outcome.artifacts)]
+    shown = {suffix: stored_stream(services, one) for (_, suffix), one in zip(kept, sources[len(artifacts) :], strict=True)}
+    stored_s = time.perf_counter() - begun
+    return Item(label, outcome, shown.get(""), shown.get(" stderr"), tuple(artifacts), stored_s=stored_s)
 
 
-def _added(services: Services, new: NewSource, path: Path) -> Source:
+def _added(services: Services, captured: Sequence[tuple[NewSource, Path]]) -> list[Source]:
+    sources: list[Source] = []
     try:
-        return services.store.add(new, path, consume=True)
+        for new, path in captured:
+            sources.append(services.store.add(new, path, consume=True))
     except StoreError as error:
-        kept = "What the run wrote is kept, and stored when sandboxmcp next starts and can"
-        raise type(error)(f"{error.what}. {kept}: {path.with_suffix('')}.*", error.fix) from None
+        left = captured[len(sources) :]
+        services.store.owe(left)
+        kept = "What the run wrote is kept, and stored as soon as sandboxmcp can"
+        raise type(error)(f"{error.what}. {kept}: {left[0][1].with_suffix('')}.*", error.fix) from None
+    return sources
 
 
 def stored_stream(services: Services, source: Source) -> Stream:
@@ -84,7 +85,7 @@ def _numbered(services: Services, hit: Hit) -> list[tuple[int, str]]:
     return list(enumerate(whole, hit.first_line))
 
 
-def _remove(stream: StreamCapture | None) -> None:
-    if stream is not None:
+def _remove_empty(stream: StreamCapture | None) -> None:
+    if stream is not None and not stream.kept:
         with suppress(FileNotFoundError):
             stream.path.unlink()

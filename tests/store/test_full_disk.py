@@ -28,6 +28,13 @@ def fill():
         except DiskFull as error:
             assert "forget sources" in error.fix, error
             return kept
+def fill_up():
+    with open(pathlib.Path(sys.argv[1]) / "filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
 def found():
     return sorted(hit.handle for hit in store.search("zebra", P))
 """
@@ -75,13 +82,6 @@ left = pathlib.Path(sys.argv[1]) / "incoming" / "a_killed_one"
 left.mkdir(parents=True)
 (left / "one.out").write_bytes(os.urandom(1 << 18).hex().encode())
 kept = fill()
-def fill_up():
-    with open(pathlib.Path(sys.argv[1]) / "filler", "wb", buffering=0) as filler:
-        try:
-            while filler.write(b"x" * 4096):
-                pass
-        except OSError:
-            pass
 fill_up()
 assert (store.adopt(), store.unadopted) == ([], 1)
 store.adopt_late()
@@ -91,6 +91,40 @@ store.forget(kept[:2])
 assert store.unadopted == 0
 assert [one.label for one in store.sources(Scope(""))] == ["recovered:one.out"]
 assert list((pathlib.Path(sys.argv[1]) / "incoming").glob("a_killed_one")) == []
+"""
+)
+OWED = (
+    ADD
+    + """
+from sandboxmcp.core.model import Outcome, Script, StreamCapture
+from sandboxmcp.core.settings import load_settings
+from sandboxmcp.services import Services
+from sandboxmcp.tools.remember import remember
+place = pathlib.Path(sys.argv[1])
+store.close()
+services = Services(load_settings({"data_dir": str(place), "workspace": str(place.parent)}, environ={"HOME": str(place)}))
+store = services.store
+streams = []
+for name in ("out", "err"):
+    file = store.captures_dir / name
+    file.write_bytes(os.urandom(1 << 18).hex().encode() + b"\\n")
+    streams.append(StreamCapture(file, file.stat().st_size, file.stat().st_size))
+kept = fill()
+fill_up()
+try:
+    outcome = Outcome(Script("", "shell", "x"), "ok", 0, 0.0, *streams)
+    remember(services, outcome, label="", source_label="run", origin="execute", batch="b")
+except DiskFull as error:
+    assert "stored as soon as sandboxmcp can" in error.what, error
+else:
+    raise AssertionError
+assert store.unadopted == 2
+(place / "filler").unlink()
+store.forget(kept[:2])
+mine = Scope(services.project)
+assert (store.unadopted, sorted(one.label for one in store.sources(mine))) == (0, ["run", "run stderr"])
+store.close()
+assert [path.name for path in (place / "incoming").rglob("*") if path.is_file()] == []
 """
 )
 
@@ -117,3 +151,7 @@ def test_a_store_on_a_disk_without_a_byte_left_opens_and_can_be_emptied(tmp_path
 
 def test_what_a_killed_process_left_is_stored_as_soon_as_forgetting_has_made_room(tmp_path: Path) -> None:
     on_small_disk(tmp_path, RECOVERED_LATE)
+
+
+def test_what_could_not_be_stored_is_as_soon_as_there_is_room_under_its_own_label(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, OWED)

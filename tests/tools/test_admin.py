@@ -53,9 +53,11 @@ def test_doctor_reports_a_store_that_takes_nothing_in(tmp_path: Path, mount: str
 
 def test_outputs_that_could_not_be_stored_are_told(services: Services) -> None:
     (services.settings.data_dir / "incoming" / "a_killed_one" / "no_file").mkdir(parents=True)
-    assert search(services, ["zebra"], budget_tokens=500).text.split("\n")[-1].startswith("1 output of killed servers could not")
+    assert (
+        search(services, ["zebra"], budget_tokens=500).text.split("\n")[-1].startswith("1 captured output could not be stored yet")
+    )
     checks = {check["name"]: check for check in anyio.run(doctor, services).structured["checks"]}
-    assert "1 output of killed servers could not be stored yet" in checks["store"]["detail"]
+    assert "1 captured output could not be stored yet" in checks["store"]["detail"]
 
 
 def test_a_misspelt_variable_is_told_by_doctor_and_is_no_failure(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
