@@ -18,7 +18,6 @@ _COUNTED = 3_000
 """Passages with a word are counted one by one up to here."""
 _SMALL = 20_000
 """Passages of a field in which every count is exact."""
-_SORTED_HERE = 1_000
 _SAMPLES = 16
 _SAMPLED = 8_000
 _LOOKED_AT = 1_000
@@ -96,18 +95,18 @@ class Field:
             each = max(1, _SAMPLED * length // span // pieces)
             yield from ((start, min(last, start + each - 1)) for start in range(first, last + 1, -(-length // pieces)))
 
-    def best(self, connection: Connection, words: Sequence[str], limit: int, postings: int) -> list[int]:
+    def best(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
         """Ids of at most `limit` passages with any of the words, best first by SQLite's own ranking.
 
-        `postings`: how many passages hold each of the words, summed up. A few are sorted here: SQLite's sorter takes longer.
+        FTS5 would sort by its column `rank` with all that it knows of each passage; by an expression (`+rank`) SQLite sorts two
+        numbers, and only the best of them.
         """
-        order = "" if postings <= _SORTED_HERE else f" ORDER BY rank LIMIT {int(limit)}"
         found: list[tuple[float, int]] = []
         for ids in self.ranges:
             found += connection.execute(
                 "SELECT rank, rowid FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?"  # noqa: S608
-                f"{self.condition}{order}",  # the condition is ours, its values are bound
-                (match_any(list(words)), *ids, *self.values),
+                f"{self.condition} ORDER BY +rank LIMIT ?",  # the condition is ours, its values are bound
+                (match_any(list(words)), *ids, *self.values, limit),
             )
         return [rowid for _, rowid in sorted(found)[:limit]]
 

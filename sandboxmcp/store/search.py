@@ -117,8 +117,7 @@ class _Known:
             texts = [one.text for one in by_rarity]
             found.update(dict.fromkeys(self._field.together(self._connection, texts, len(chosen), limit)))
         if chosen:
-            passages = sum(one.passages for one in by_rarity[: len(chosen)])
-            found.update(dict.fromkeys(self._field.best(self._connection, chosen, limit, passages)))
+            found.update(dict.fromkeys(self._field.best(self._connection, chosen, limit)))
         return list(found)
 
     def _stand_in(self, text: str) -> None:
