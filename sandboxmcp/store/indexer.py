@@ -24,6 +24,8 @@ _BATCH = 1_000
 _CACHE_KIB = 16_000
 _LEARNT_TOGETHER = 50_000
 """Distinct words that wait until they are learnt."""
+_WORTH_A_THREAD = 400
+"""Passages that are left when a source ends, and are written while its words are weighed."""
 _TERMS = 60
 
 
@@ -116,19 +118,22 @@ class Indexer:
         """Everything of the source was added."""
         self._look_at_words()
         self._take_words()
+        if len(self._rows) >= _WORTH_A_THREAD:
+            self._indexing.start(self._written(learnt_together=_WORTH_A_THREAD))
         found = self._begun.indexed(self._chunk, self._passage)
         self._ended.append((self._begun.source, found, self._begun.topics.candidates(found.passages)))
-        if len(self._rows) >= _BATCH:
-            self._indexing.start(self._written())
 
     def finish(self) -> list[tuple[int, Indexed]]:
         """Writes what is waiting, and says what was written of each source."""
-        self._written(last=True)()
+        self._written(learnt_together=0)()
         terms = best_terms(self._connection, [candidates for _, _, candidates in self._ended], _TERMS)
         return [(source, replace(found, terms=best)) for (source, found, _), best in zip(self._ended, terms, strict=True)]
 
-    def _written(self, *, last: bool = False) -> Callable[[], None]:
-        """Writes what is waiting, and returns what is to be done with it that needs nothing of Python."""
+    def _written(self, *, learnt_together: int = _LEARNT_TOGETHER) -> Callable[[], None]:
+        """Writes what is waiting, and returns what is to be done with it that needs nothing of Python.
+
+        Words are learnt when there are more than `learnt_together`.
+        """
         self._indexing.wait()
         self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", self._chunk_rows)
         self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
@@ -136,7 +141,7 @@ class Indexer:
         self._chunk_rows.clear()
         self._rows.clear()
         words: dict[str, int] = {}
-        if last or len(self._unlearnt) > _LEARNT_TOGETHER:
+        if len(self._unlearnt) > learnt_together:
             words, self._unlearnt = self._unlearnt, {}
         return partial(_index, self._connection, written, words)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_WORDS = 400_000
 """Distinct words of one source that are held in memory; beyond it those seen once are dropped."""
 _TERM_CANDIDATES = 200
+_LOOKED_AT = 10 * _TERM_CANDIDATES
+"""Words that are weighed: some fall away for being short, common or numbers."""
 _SHORTEST_REPAIRED = 5
 _TWO_EDITS_FROM = 8
 _SHORTEST_PART = 4
@@ -74,11 +76,18 @@ class Topics:
     def candidates(self, passages: int) -> Candidates:
         """The likeliest words of a source with so many passages."""
         least = 1 if passages < 20 else 2
-        weight_of = {count: math.log(1 + count) * math.log(1 + passages / count) for count in set(self._counts.values())}
+        words_with = Counter(self._counts.values())
+        weight_of = {count: math.log(1 + count) * math.log(1 + passages / count) for count in words_with if count >= least}
+        enough, telling = 0, set[int]()
+        for count in sorted(weight_of, key=lambda count: -weight_of[count]):
+            telling.add(count)
+            enough += words_with[count]
+            if enough > _LOOKED_AT:
+                break
         weights = [
             (-weight_of[count], word)
             for word, count in self._counts.items()
-            if count >= least and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
+            if count in telling and len(word) > 3 and word not in STOP_WORDS and not word[0].isdigit()
         ]
         return {word: (-weight, self._counts[word]) for weight, word in _least(weights, _TERM_CANDIDATES)}
 

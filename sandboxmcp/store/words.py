@@ -98,13 +98,11 @@ class Pieces(dict[str, str]):
         if len(met) > _CACHE_WORDS:
             met, having = self._met = set(), set()
         new = [word for word in words if word not in met]
-        having.update([word for word in new if self._has_pieces(word)])  # first: another thread trusts what is met
+        # Plain words, which is what most new ones are, are told here: a call for each would cost as much again.
+        others = [word for word in new if not (word.isascii() and word[1:].islower() and word.isalpha())]
+        having.update([word for word in others if self[word]])  # first: another thread trusts what is met
         met.update(new)
         return having
-
-    def _has_pieces(self, word: str) -> bool:
-        # Plain words, which is what most new ones are, take the short way.
-        return not (word.isascii() and word[1:].islower() and word.isalpha()) and self[word] != ""
 
     def __missing__(self, word: str) -> str:
         pieces = " ".join(pieces_of(word))
@@ -117,17 +115,14 @@ class Kept(dict[str, str]):
 
     def meet(self, words: Iterable[str]) -> None:
         """Remembers the plain ones of the words together."""
-        _remember(self, {word: word for word in words if word not in self and _is_plain(word)})
+        new = [word for word in words if word not in self and word.isascii() and word.islower() and word.isalpha()]
+        _remember(self, {word: word for word in new if 3 <= len(word) <= 40})
 
     def __missing__(self, word: str) -> str:
         text = folded(word)
         kept = text if 3 <= len(text) <= 40 and not _NOT_KEPT.fullmatch(text) else ""
         _remember(self, {word: kept})
         return kept
-
-
-def _is_plain(word: str) -> bool:
-    return word.isascii() and word.islower() and word.isalpha() and 3 <= len(word) <= 40
 
 
 def _remember(known: dict[str, str], more: dict[str, str]) -> None:
