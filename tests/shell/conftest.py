@@ -7,6 +7,7 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -133,7 +134,7 @@ class Terminal:
         self._socket = str(folder / "tmux")
         self._place = place
         self._written = self._pipe = -1
-        script = f"TERM={term} {' '.join(place.command(*arguments))}; echo ENDED=$?; read -r _"
+        script = f"TERM={term} {shlex.join(place.command(*arguments))}; echo ENDED=$?; read -r _"
         options = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24"]
         gate = folder / "gate"
         os.mkfifo(gate)
