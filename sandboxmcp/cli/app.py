@@ -73,7 +73,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
             raise
         message = error.format_message()
         if message.startswith("No such option") and "Possible options" not in message:
-            message += " What begins with a dash and is no option goes after --."
+            message = message.rstrip(".") + ". What begins with a dash and is no option goes after --."
         return _told(message, _USAGE, as_json) if message.strip() else 0  # a group without a command has printed its help
     return code if isinstance(code, int) else 0
 
