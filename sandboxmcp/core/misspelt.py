@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from sandboxmcp.core.near import nearest
 from sandboxmcp.core.settings import KEYS, PREFIX
 
 _NO_SETTINGS = frozenset({"SANDBOXMCP_GOLDEN", "SANDBOXMCP_SANDBOX", "SANDBOXMCP_SOAK"})
@@ -20,12 +21,3 @@ def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
 def _nearest(name: str) -> str:
     near = nearest(name.removeprefix(PREFIX), (key.variable.removeprefix(PREFIX) for key in KEYS))
     return f"; did you mean {PREFIX}{near}?" if near else "; sandboxmcp help settings lists those there are"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like this one, or nothing: the last part of a name counts as the whole."""
-    from difflib import get_close_matches
-
-    names = list(known)
-    ends = [one for one in names if one.endswith(("_" + name, "." + name))]
-    return next(iter(ends or get_close_matches(name, names, 1)), "")

@@ -277,7 +277,7 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
     for name, value in flatten(table):
         key = _BY_NAME.get(name)
         if key is None:
-            from sandboxmcp.core.misspelt import nearest
+            from sandboxmcp.core.near import nearest
 
             near = nearest(name, _BY_NAME)
             hint = f"Did you mean {near!r}? " if near else ""
