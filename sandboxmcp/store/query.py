@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -53,7 +55,8 @@ class Word:
 def query_words(query: str) -> tuple[Word, ...]:
     """What to look for, each text once at its highest weight: the words, identifier pieces, glued neighbours, near synonyms.
 
-    Stop words are left out unless there is nothing else. Empty for a query without letters and digits.
+    What a long question says again and again counts more. Stop words are left out unless there is nothing else. Empty for a query
+    without letters and digits.
     """
     found: dict[str, Word] = {}
     for word in _all_words(query):
@@ -70,9 +73,11 @@ def match_any(words: list[str]) -> str:
 def _all_words(query: str) -> Iterator[Word]:
     raw = [word[:_LONGEST_WORD] for word in words_in(query)[: 4 * _LONGEST_QUERY]]
     raw = ([word for word in raw if folded(word) not in STOP_WORDS] or raw)[:_LONGEST_QUERY]
+    said = Counter(map(folded, raw))
     for word in raw:
         text = folded(word)
-        yield Word(text, PARTICLE_WEIGHT if text in _PARTICLES and len(raw) > 1 else 1.0)
+        weight = PARTICLE_WEIGHT if text in _PARTICLES and len(raw) > 1 else 1.0
+        yield Word(text, weight * (1 + math.log(said[text])))
         for other in _respelt(text):
             yield Word(other, RESPELT_WEIGHT, "piece", text)
         for piece in pieces_of(word):

@@ -114,3 +114,10 @@ def test_both_spellings_of_english_are_looked_for(word, other):
 
 def test_words_that_are_spelt_alike_everywhere_stay_alone():
     assert [word.text for word in query_words("error vector pointer hour parse counter") if word.role == "piece"] == []
+
+
+def test_what_a_long_question_says_again_counts_more() -> None:
+    weights = {
+        word.text: word.weight for word in query_words("Is information stored? How is information found, what is information?")
+    }
+    assert (weights["information"], weights["stored"]) == (pytest.approx(2.1, abs=0.01), 1.0)
