@@ -145,10 +145,14 @@ class Adding:
                 kept = [path for one in ready for path in self._captures.keep(one.draft)]
                 flushing.start(partial(flush, list(dict.fromkeys(kept))))
                 try:
+                    # All rows first: while the indexer works, the connection is its own.
+                    placed = [self._placed(connection, one) for one in ready]
                     with Indexer(connection, self._pieces, self._kept) as indexer:
-                        handles = [self._insert(connection, indexer, one) for one in ready]
+                        for one, (source, _, form) in zip(ready, placed, strict=True):
+                            with self._captures.open(one.draft.digest) as capture:
+                                self._index(indexer, source, capture, form)
                         _record(connection, indexer)
-                    return handles
+                    return [handle for _, handle, _ in placed]
                 finally:
                     flushing.wait()
         except BaseException:
@@ -156,16 +160,16 @@ class Adding:
                 self._deleting.delete_captures([one.draft.digest for one in ready])  # unless another source has it
             raise
 
-    def _insert(self, connection: Connection, indexer: Indexer, one: Ready) -> str:
+    def _placed(self, connection: Connection, one: Ready) -> tuple[int, str, Form | None]:
+        """The row of a source, not yet indexed: its id, its handle, and how it is to be cut."""
         with self._captures.open(one.draft.digest) as capture:
             sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
-            kind = one.new.kind or recognise_kind(sample)
             indexed = sum(stop - start for start, stop in self._parts(capture))
-            source, handle = catalogue.insert(connection, one.new, kind, one.draft, indexed)
-            if one.new.origin in ("file", "page"):
-                catalogue.replace_older(connection, one.new, source)
-            self._index(indexer, source, capture, None if is_picture(one.new.mime) else recognise_form(sample, kind))
-        return handle
+        kind = one.new.kind or recognise_kind(sample)
+        source, handle = catalogue.insert(connection, one.new, kind, one.draft, indexed)
+        if one.new.origin in ("file", "page"):
+            catalogue.replace_older(connection, one.new, source)
+        return source, handle, None if is_picture(one.new.mime) else recognise_form(sample, kind)
 
     def index(self, connection: Connection, source: int, capture: Capture, form: Form | None, watched: Watched = iter) -> None:
         """Writes what the index holds of a source into the open transaction: of one without a form nothing.

@@ -52,6 +52,18 @@ def test_each_file_has_its_own_lines_counts_and_words(store: Store, tmp_path: Pa
     assert facts[:2] == facts[2:] and facts[0][3] == ["runs", "zebra"]
 
 
+def test_files_of_many_passages_are_each_indexed_under_their_own_handle(store: Store, tmp_path: Path) -> None:
+    names = [f"zeb{chr(97 + number // 20)}{chr(97 + number % 20)}ra" for number in range(40)]
+    files = _files(
+        tmp_path, *("".join(f"{name} {chr(97 + n % 26) * 3}{name}{chr(97 + n // 26)} runs\n" for n in range(500)) for name in names)
+    )
+    with store.together() as batch:
+        for file in files:
+            batch.add(_new(file), file)
+    assert [{hit.handle for hit in store.search(name, P)} for name in names] == [{one.handle} for one in batch.sources]
+    assert {(one.lines, one.chunks) for one in batch.sources} == {(500, batch.sources[0].chunks)}
+
+
 def test_a_block_left_by_an_exception_stores_nothing_of_what_was_only_captured(store: Store, tmp_path: Path) -> None:
     (file,) = _files(tmp_path, "the zebra runs\n")
     with pytest.raises(KeyError), store.together() as batch:
