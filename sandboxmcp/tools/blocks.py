@@ -162,6 +162,8 @@ def best_line(hit: Hit, words: Collection[str]) -> int:
 
 
 def _window(hit: Hit, lines: Sequence[str], first: int, last: int) -> Hit:
+    if hit.partial:  # its rows are parts of lines, so they have no numbers of their own
+        return replace(hit, text="\n".join(lines[first : last + 1]))
     return replace(hit, text="\n".join(lines[first : last + 1]), first_line=hit.first_line + first, last_line=hit.first_line + last)
 
 

@@ -123,3 +123,9 @@ def test_no_room_is_exceeded(room: int) -> None:
     others = {("h1", 1): Others(2, ("h1:9-9", "h3:2-2"))}
     part = section(Found("zebra", ZEBRAS, others), room, Seen(["h1"]), titled=True)
     assert total_cost(part.lines) <= room
+
+
+@pytest.mark.parametrize("room", [40, 70, 100])
+def test_rows_of_one_long_line_are_all_cited_by_its_number(room: int) -> None:
+    minified = Hit("h1", "notes", 7, 7, LONG, 1.0, partial=True)
+    assert told(Found("rain 20 times", (minified,)), room)[0] == "h1:7-7"
