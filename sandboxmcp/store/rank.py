@@ -100,11 +100,21 @@ def ranked(candidates: Sequence[Candidate], terms: Sequence[Term], passages: int
 def _ranked(scored: _Scored, worth: Mapping[str, float]) -> Ranked:
     lines = {place.line for place in scored.places if place.part == _BODY}
     if len(lines) < 2:  # which is true of most, and needs no comparing
-        line = min(lines, default=0)
+        line = min(lines) if lines else _line_of_pieces(scored, worth)
         return Ranked(scored.candidate, scored.score, line, (line, line) if lines else None)
     held = _by_line(scored.places, worth)
     best_line = max(held, key=lambda line: (held[line], -line), default=0)
     return Ranked(scored.candidate, scored.score, best_line, _telling(held, scored.candidate.body))
+
+
+def _line_of_pieces(scored: _Scored, worth: Mapping[str, float]) -> int:
+    """The line that says most where its words are parts of longer ones: in identifiers, and in scripts without blanks."""
+    if not scored.own or "\n" not in scored.candidate.body:
+        return 0
+    heads = {stem[:-1] if len(stem) > 2 else stem: worth[stem] for stem in scored.own}
+    lines = folded(scored.candidate.body).replace("_", "").split("\n")
+    held = [sum(value for head, value in heads.items() if head in line) for line in lines]
+    return held.index(max(held))
 
 
 def _idf(holding: int, passages: int) -> float:

@@ -88,7 +88,7 @@ def fitting(hit: Hit, told: str, words: Collection[str], room: Room, *, labelled
         return None
     trimmed = _trimmed(hit, told, words, room, labelled=labelled)
     part = block(trimmed, told, labelled=labelled)
-    tells = _matches(trimmed.text, words) or not _matches(hit.text, words)
+    tells = first or _matches(trimmed.text, words) or not _matches(hit.text, words)
     return (trimmed, part) if part.price <= room.most and tells and trimmed.text.strip(f" {ELLIPSIS}") else None
 
 

@@ -138,6 +138,19 @@ def test_the_line_that_says_most_is_named():
     assert one.best_line == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "pieces", "stem"),
+    [
+        ("x = 1\nself.invoiceTotals = x\nreturn x", "invoice Totals", "invoic"),
+        ("x = 1\nget_user_name(x)\nreturn x", "getusername", "getusernam"),
+        ("数据库连接\n斑马爆炸了\n日志服务器", "斑马 马爆 爆炸 炸了", "马爆"),
+    ],
+)
+def test_the_line_that_holds_a_word_as_a_part_is_named(body: str, pieces: str, stem: str) -> None:
+    (one,) = ranked([Candidate(1, "", body, pieces, 9)], [Term(stem, 1.0, 1)], 3, 9.0, Stemmer())
+    assert one.best_line == 1
+
+
 def test_templates_forget_numbers_hashes_and_punctuation():
     one, other = "[12:00:01] Worker-3: got 0xff from 10.0.0.1!", "[13:59:59] worker-77: got 0x1 from 192.168.7.255!"
     assert template_of(one) == template_of(other) == "0 0 0 worker 0 got 0 from 0 0 0 0"

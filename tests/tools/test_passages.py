@@ -129,3 +129,8 @@ def test_no_room_is_exceeded(room: int) -> None:
 def test_rows_of_one_long_line_are_all_cited_by_its_number(room: int) -> None:
     minified = Hit("h1", "notes", 7, 7, LONG, 1.0, partial=True)
     assert told(Found("rain 20 times", (minified,)), room)[0] == "h1:7-7"
+
+
+def test_the_best_passage_is_trimmed_to_its_best_line_though_that_spells_the_words_otherwise() -> None:
+    found = Found("lions in parsers", (hit(1, LONG.replace("herd", "lion", 1), best_line=0),))
+    assert told(found, 50)[:2] == ["h1:1-1", "| the lion goes where the rain has been 0 times, and nothing is said of it"]
