@@ -16,6 +16,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(raise|set) limit\b", r"\1 --limit"),
         (r"\bmax_files=", "--max-files "),
         (r"\bcursor=", "--cursor "),
+        (r"\bconfirm=", "--confirm "),
         (r"\bfrom_line\b", "--from"),
         (r"\bto_line\b", "--to"),
         (r"`around`", "--around"),
@@ -28,7 +29,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"`(handle|path)`", r"\1"),
     )
 )
-_NOTE = re.compile(r"\.\.\. |more|no source has |\+\d|\d+ weaker|note: ")
+_NOTE = re.compile(r"\.\.\. |more|no source has |would delete \d|\+\d|\d+ weaker|note: ")
 _CAPTURED = re.compile(r"\d*\|")
 
 

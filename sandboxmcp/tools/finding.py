@@ -30,6 +30,7 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
     Raises:
         StoreError.
     """
+    query = query.encode("utf-8", "replace").decode()  # arguments of a command need not be UTF-8
     ranked = services.store.search(query, scope, sort=sort, limit=_RANKED)
     sources = services.store.get_all({hit.handle for hit in ranked})
     every = _still_there([hit for hit in ranked if hit.handle in sources], sources)  # some may have been forgotten meanwhile

@@ -47,7 +47,7 @@ def search(
     waiting = refresh(services, Scope(where.project, source=where.source)).waiting
     order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
     answered = affordable(asked, budget_tokens)
-    note = [*unanswered(len(asked) - answered), *_missing(waiting, services.store.unadopted)]
+    note = [*unanswered(len(asked) - answered), *_missing(waiting, services.store.unadopted, services.store.read_only)]
     found = [find(services, query, where, order) for query in asked[:answered]]
     sections = _share(found, limit, budget_tokens - total_cost(note))
     lines = [line for part in sections for line in part.lines]
@@ -57,9 +57,10 @@ def search(
     return answer([*lines, *note], budget_tokens, facts)
 
 
-def _missing(changed: int, unadopted: int) -> list[str]:
+def _missing(changed: int, unadopted: int, read_only: bool) -> list[str]:
     """What the answer does not know of yet."""
-    lines = [f"{counted(changed, 'changed file')} not read again yet: search again for the rest"] if changed else []
+    why = ": the store may only be read" if read_only else " yet: search again for the rest"
+    lines = [f"{counted(changed, 'changed file')} not read again{why}"] if changed else []
     if unadopted:
         lines.append(f"{counted(unadopted, 'captured output')} could not be stored yet: free some space, or see ctx_doctor")
     return lines

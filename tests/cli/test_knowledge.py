@@ -58,6 +58,12 @@ def test_what_is_purged_was_shown_before_and_is_gone_after(say: Any) -> None:
     assert say("purge", "--confirm", preview["confirm"]).code == 2
 
 
+def test_a_query_that_is_not_utf_8_is_searched_without_what_is_not(say: Any) -> None:
+    say("index", "-", "--source", "zebra", stdin=b"the zebra runs\n")
+    assert "| the zebra runs" in say("search", "zebra \udced\udca0").out
+    assert say("search", "\udced\udca0", "--json").document["queries"][0]["query"] == "??"
+
+
 @pytest.mark.usefixtures("sandbox")
 def test_a_wrecked_index_is_mended_by_doctor(say: Any, tmp_path: Path) -> None:
     say("index", "-", "--source", "animals", stdin=b"the zebra runs\n")

@@ -16,6 +16,7 @@ SENTENCES = [
         "Add its folder to --ingest-roots, or pass the text as standard input (-).",
     ),
     ("more: cursor=12", "more: --cursor 12"),
+    ("would delete 1 source; confirm=ab within 60 s does it", "would delete 1 source; --confirm ab within 60 s does it"),
     (
         "+7 more sources: narrow with source, or raise budget_tokens",
         "+7 more sources: narrow with --source, or raise --budget",
