@@ -29,6 +29,8 @@ _BUSY_S = 0.5
 """How long another writer is left alone."""
 _STEP = 2_000
 """Passages that are taken out of the index before it looks whether it is to end."""
+_MERGED = 500
+"""Pages of the index that are merged before another may write."""
 _OUTDATED = "FROM sources WHERE cut_by < ? AND replaced_by IS NULL"
 
 
@@ -48,6 +50,8 @@ class Renewing:
         self._ending = threading.Event()
         self._current = False
         """Nothing is outdated, and nothing will be: this process cuts as its version does."""
+        self._unmerged = 0
+        """What FTS5 is asked to merge next: a negative number begins (https://www.sqlite.org/fts5.html#the_merge_command)."""
 
     def outdated(self) -> int:
         """How many sources wait."""
@@ -83,7 +87,7 @@ class Renewing:
             while not self._ending.is_set():
                 begun = time.monotonic()
                 try:
-                    if not self._renewed():
+                    if not (self._renewed() or self._merged()):
                         return
                     pause_s = time.monotonic() - begun
                 except Busy:
@@ -102,10 +106,22 @@ class Renewing:
             connection.execute("SAVEPOINT renewal")
             try:
                 self._renew(connection, *row)
+                self._unmerged = -_MERGED
             except StoreError:  # without its capture it stays as it is
                 connection.execute("ROLLBACK TO renewal")
                 connection.execute("UPDATE sources SET cut_by = ? WHERE id = ?", (VERSION, row[0]))
             return True
+
+    def _merged(self) -> bool:
+        """Merges a part of the index, in which what was deleted stands until then and slows searches; says whether there was any."""
+        if not self._unmerged:
+            return False
+        with self._database.writing(patient=False) as connection:
+            before = connection.total_changes
+            connection.execute("INSERT INTO passages_fts(passages_fts, rank) VALUES ('merge', ?)", (self._unmerged,))
+            some = connection.total_changes - before > 1
+        self._unmerged = _MERGED if some else 0
+        return some
 
     def _renew(self, connection: Connection, source: int, digest: str, kind: ContentKind, mime: str, first: int, last: int) -> None:
         with self._captures.open(digest) as capture:

@@ -92,7 +92,9 @@ def test_what_an_earlier_version_cut_is_cut_anew_beside_a_search(tmp_path: Path)
         with store._database.writing() as connection:
             words = dict(connection.execute("SELECT word, uses FROM words"))
             connection.execute("INSERT INTO passages_fts(passages_fts, rank) VALUES ('integrity-check', 1)")
+            (segments,) = connection.execute("SELECT count(DISTINCT segid) FROM passages_fts_idx").fetchone()
         assert (words["zebra"], words["stripes"], words["aaaaaa"]) == (3, 2, 1)
+        assert segments == 1  # what was deleted is gone from the index too
 
 
 def test_a_source_whose_capture_is_lost_stays_as_an_earlier_version_cut_it(tmp_path: Path) -> None:
