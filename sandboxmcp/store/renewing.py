@@ -113,7 +113,7 @@ class Renewing:
             return True
 
     def _merged(self) -> bool:
-        """Merges a part of the index, in which what was deleted stands until then and slows searches; says whether there was any."""
+        """Merges a part of the index, in which what was deleted stands till then and slows searches; says whether there was any."""
         if not self._unmerged:
             return False
         with self._database.writing(patient=False) as connection:
