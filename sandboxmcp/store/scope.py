@@ -75,6 +75,18 @@ class Field:
         seen = sum(last - first + 1 for first, last in samples)
         return max(counted, self._counted(connection, match, samples, seen) * span // seen)
 
+    def bodies(self, connection: Connection, word: str, columns: str, limit: int) -> list[str]:
+        """Texts of at most `limit` passages that hold the word, the first ones."""
+        found: list[str] = []
+        for ids in self.ranges:
+            rows = connection.execute(
+                "SELECT p.body FROM (SELECT rowid AS id FROM passages_fts WHERE passages_fts MATCH ? AND rowid BETWEEN ? AND ?"
+                " LIMIT ?) f JOIN passages p ON p.id = f.id",
+                (f'{columns} : "{word}"', *ids, limit - len(found)),
+            )
+            found += [body for (body,) in rows]
+        return found
+
     def _counted(self, connection: Connection, match: str, ranges: Iterable[tuple[int, int]], most: int) -> int:
         count = 0
         for ids in ranges:

@@ -9,7 +9,7 @@ data_dir/reserve              only on a disk that is nearly full: room for delet
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,8 @@ from sandboxmcp.store.words import words_in
 
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
+_FITTED = 200
+"""Passages that a count looks at."""
 _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
 
@@ -165,12 +167,19 @@ class Store:
         self._counters.add_hits({hit.handle for hit in hits[:_ANSWERING_HITS]})
         return hits
 
-    def count(self, handle: str, phrase: str) -> int:
-        """How many passages of a source hold these words in this order; where they are very many, about."""
+    def count(self, handle: str, phrase: str, fits: Callable[[str], bool]) -> int:
+        """How many passages of a source hold these words in this order and fit; where they are many, about.
+
+        Of many, the part that fits among the first of them is taken for that of all.
+        """
         words = " ".join(words_in(phrase))
         with self._database.reading() as connection:
             field = field_of(connection, Scope(None, handles=(handle,))) if words else None
-            return field.holding(connection, words, "body") if field is not None and field.passages else 0
+            if field is None or not field.passages:
+                return 0
+            holding = field.holding(connection, words, "body")
+            bodies = field.bodies(connection, words, "body", _FITTED)
+        return holding * sum(map(fits, bodies)) // len(bodies) if bodies else 0
 
     def get(self, handle: str, *, project: str | None = None) -> Source:
         """The source with this handle. With `project`, handles of other projects do not exist.

@@ -15,6 +15,7 @@ from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, exact_cost
 from sandboxmcp.tools.extract import GAP, RUN
 from sandboxmcp.tools.fence import fenced, one_line
 from sandboxmcp.tools.items import Found
+from sandboxmcp.tools.receipt import counted
 
 LINE_TOKENS = 200
 """What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""
@@ -38,7 +39,8 @@ def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> st
     if others := found.others.get((hit.handle, hit.first_line)):
         equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
         parts += [f"{others.copies + 1} copies"] if others.copies else []
-        parts += [f"{others.alike} more like it but for numbers"] if others.alike else [f"same text: {equal}"] if equal else []
+        alike = f"{counted(others.alike, 'more passage')} like it but for numbers" if others.alike else ""
+        parts += [alike] if alike else [f"same text: {equal}"] if equal else []
     return f" ({', '.join(parts)})" if parts else ""
 
 

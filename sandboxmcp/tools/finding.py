@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from sandboxmcp.core.model import Hit, Scope, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.alike import told_once
-from sandboxmcp.tools.folding import folded, phrase_of
+from sandboxmcp.tools.folding import folded, phrase_of, repeats
 from sandboxmcp.tools.items import Found, Others
 
 _WIDENED = 3
@@ -51,11 +52,10 @@ def _with_counts(
 ) -> dict[tuple[str, int], Others]:
     """How many passages the hits stand for; of the first few hits all that the index holds, not only those that were ranked."""
     counted: dict[tuple[str, int], Others] = {}
-    shown = [place for place in ((hit.handle, hit.first_line) for hit in hits) if place in alike]
-    for number, place in enumerate(shown):
-        handle, those = place[0], alike[place]
-        everywhere = services.store.count(handle, phrase_of(those[0])) - 1 if number < _COUNTED else 0
-        counted[place] = replace(others.get(place, Others()), alike=max(len(those), everywhere))
+    for number, hit in enumerate(hit for hit in hits if (hit.handle, hit.first_line) in alike):
+        place = hit.handle, hit.first_line
+        everywhere = services.store.count(hit.handle, phrase_of(hit), partial(repeats, hit)) - 1 if number < _COUNTED else 0
+        counted[place] = replace(others.get(place, Others()), alike=max(len(alike[place]), everywhere))
     return counted
 
 

@@ -17,31 +17,43 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def folded(hits: Iterable[Hit], logs: Collection[str]) -> tuple[list[Hit], dict[tuple[str, int], list[Hit]]]:
-    """The hits in their order without those whose every line an earlier one of the same log has, but for numbers.
+    """The hits in their order without those whose every line was told of the same log, but for numbers, and that say most in the
+    same line as an earlier one.
 
     And by handle and first line of those that are left what each stands for. `logs`: handles.
     """
     told: list[Hit] = []
-    by_template: dict[str, dict[str, Hit]] = defaultdict(dict)
+    lines: dict[str, set[str]] = defaultdict(set)
+    by_best: dict[tuple[str, str], Hit] = {}
     alike: dict[tuple[str, int], list[Hit]] = defaultdict(list)
     for hit in hits:
         templates = _templates(hit) if hit.handle in logs and not hit.partial else []
-        earlier = by_template[hit.handle]
-        if templates and all(template in earlier for template in templates):
-            first = earlier[templates[0]]
+        best = hit.handle, template_of(_best_line(hit))
+        if templates and best in by_best and lines[hit.handle].issuperset(templates):
+            first = by_best[best]
             alike[first.handle, first.first_line].append(hit)
             continue
         told.append(hit)
-        for template in templates:
-            earlier.setdefault(template, hit)
+        if templates:
+            lines[hit.handle].update(templates)
+            by_best.setdefault(best, hit)
     return told, dict(alike)
 
 
 def phrase_of(hit: Hit) -> str:
     """The longest run of words without a number between them in its best line: what its repeats have in common."""
-    line = hit.text.split("\n")[max(hit.best_line, 0)]
-    runs = (" ".join(_WORD.findall(part)) for part in _NUMBERED.split(line))
+    runs = (" ".join(_WORD.findall(part)) for part in _NUMBERED.split(_best_line(hit)))
     return max(runs, key=len)
+
+
+def repeats(hit: Hit, text: str) -> bool:
+    """Does a text have the best line of the hit, but for numbers?"""
+    template = template_of(_best_line(hit))
+    return any(template_of(line) == template for line in text.split("\n"))
+
+
+def _best_line(hit: Hit) -> str:
+    return hit.text.split("\n")[max(hit.best_line, 0)]
 
 
 def _templates(hit: Hit) -> list[str]:

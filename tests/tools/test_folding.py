@@ -40,5 +40,12 @@ def test_the_answer_counts_them_all_and_has_room_for_others(services: Services) 
         NewSource("log", "execute", services.project, services.session), "".join(lines) + "ERROR no timeout is set\n"
     )
     text = search(services, ["timeout set"], budget_tokens=300).text
-    (count,) = re.findall(r"(\d+) more like it but for numbers", text)
+    (count,) = re.findall(r"(\d+) more passages like it but for numbers", text)
     assert (int(count) > 1_000, text.count("ERROR timeout after") <= 3, "ERROR no timeout is set" in text) == (True, True, True)
+
+
+def test_what_says_most_in_another_line_is_told_and_counted_by_itself(services: Services) -> None:
+    lines = [f"INFO worker {n} started fine" + f"\nERROR worker {n} crashed badly" * (n % 20 == 0) for n in range(800)]
+    services.store.add(NewSource("log", "execute", services.project, services.session), "\n".join(lines))
+    text = search(services, ["worker crashed"], limit=2, budget_tokens=2_000).text
+    assert re.findall(r"(\d+) more passages like it", text)[0] == "39" and text.count("like it") == 2
