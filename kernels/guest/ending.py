@@ -19,7 +19,8 @@ def finish_as_interpreter(shell):
     wait_for_threads()
     run_exit_functions()
     close_files(shell)
-    processes.kill_descendants(os.getpid())
+    if processes.has_children():
+        processes.kill_descendants(os.getpid())
     flush_streams()
 
 

@@ -7,6 +7,8 @@ import signal
 
 _PR_SET_DUMPABLE = 4
 _libc = ctypes.CDLL(None)
+_WALL = 0x40000000
+"""Of any kind, also those that no signal tells of (waitid(2), __WALL)."""
 _ROUNDS = 64
 """More looks than any tree needs that does not fork for ever; one that does ends with the process above it."""
 
@@ -19,6 +21,15 @@ def children(pid):
             with open(f"/proc/{pid}/task/{task}/children") as file:
                 found += [int(word) for word in file.read().split()]
     return found
+
+
+def has_children():
+    """Whether this process has any, ended ones among them; a hundredth of what it costs to look for them."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WALL)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def kill_descendants(pid):

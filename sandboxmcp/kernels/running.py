@@ -53,6 +53,11 @@ class Running:
         else:
             await asyncio.shield(self.item.ended)
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended by itself, as far as it says."""
+        return bool(self._reply.status) or self.item.ended.done()
+
     async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
         """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
 

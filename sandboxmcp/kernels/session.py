@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,11 +157,11 @@ class RunSession:
                 outcome = await self.named.run(name, script, self._watch_named, on_begin, file, must_run)
         except CancelledRun as cancelled:
             with anyio.CancelScope(shield=True):
-                outcome = await self._swept(cancelled.outcome)
+                outcome = _with_reasons(cancelled.outcome, await self._sweep())
             if on_partial is not None:
                 on_partial(outcome)
             raise
-        return await self._swept(outcome)
+        return _with_reasons(outcome, await self._sweep())
 
     async def guarded(self) -> None:
         """See to what idle kernels did to protected paths since the last call, before it is taken for the host's doing."""
@@ -216,17 +216,23 @@ class RunSession:
     async def _end(self, running: Running, watched: Watched, status: Status | None, wall_s: float) -> Outcome:
         """The outcome at once; what is left of the item is tidied up, and the next spare is started, behind it."""
         try:
+            swept = asyncio.ensure_future(self._sweep()) if running.over else None
             outcome = await running.outcome(status, wall_s)
+            moved = await (swept or self._sweep())
         finally:
             self._running -= 1
             self._watchdog.finish(watched)
-        outcome = await self._swept(self._explained(outcome, watched))
         if running.folder:
             self._tidy(remove_folder(self._launcher, running.folder))
         if running.kernel is not None:
-            self._tidy(running.kernel.forget())
+            self._tidy(self._forget(running.kernel))
             self._pool.replenish()
-        return outcome
+        return _with_reasons(self._explained(outcome, watched), moved)
+
+    async def _forget(self, kernel: LiveKernel) -> None:
+        """End it, and sweep once more: one that lied about its end could plant something until it was gone."""
+        await kernel.forget()
+        self.named.notices += await self._sweep()
 
     def _tidy(self, work: Coroutine[None, None, None]) -> None:
         """Do it behind the answer, which is on its way out of the loop first; the session's end waits for it."""
@@ -241,11 +247,10 @@ class RunSession:
         self._tidying.add(tidying)
         tidying.add_done_callback(self._tidying.discard)
 
-    async def _swept(self, outcome: Outcome) -> Outcome:
-        """The same, after protected paths that appeared meanwhile were moved aside."""
+    async def _sweep(self) -> list[str]:
+        """Move protected paths aside that appeared meanwhile; a sentence for each."""
         self._guard.settle()
-        moved = await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep)
-        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *moved)))) if moved else outcome
+        return await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep)
 
     def _explained(self, outcome: Outcome, watched: Watched) -> Outcome:
         """The same with the limit that ended it, or that it probably met."""
@@ -291,6 +296,10 @@ class RunSession:
         await asyncio.gather(*self._tidying, return_exceptions=True)
         self._sockets.remove()
         self._context.destroy(linger=0)
+
+
+def _with_reasons(outcome: Outcome, more: Sequence[str]) -> Outcome:
+    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *more)))) if more else outcome
 
 
 def _tail(path: Path) -> str:
