@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -109,3 +110,30 @@ def test_git_on_the_host_runs_nothing_that_a_script_planted(make_inside, tmp_pat
     own.run(plant.script.replace("{mark}", str(mark)), "shell")
     shell(own.workspace, plant.then)
     assert not mark.exists()
+
+
+UNTIL_KILLED = """
+import threading
+
+def plant():
+    while True:
+        with open(".envrc", "w") as file:
+            file.write("touch /tmp/planted")
+
+threading.Thread(target=plant, daemon=True).start()
+"""
+
+
+def test_a_thread_that_plants_until_it_is_killed_leaves_nothing(make_inside):
+    own = make_inside()
+
+    async def planted_and_gone() -> None:
+        await own.run_here(UNTIL_KILLED)
+        session = own.runner.running
+        while session._tidying:
+            await asyncio.wait(session._tidying)
+
+    for _ in range(5):
+        own.wait(planted_and_gone())
+        assert not (own.workspace / ".envrc").exists()
+    assert list(own.workspace.glob(".envrc.quarantined-*"))  # it had been there
