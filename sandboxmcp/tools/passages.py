@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
@@ -57,6 +57,21 @@ class Seen:
         lines = self._lines.get(hit.handle)
         shown = lines is not None and not hit.partial and lines.issuperset(range(hit.first_line, hit.last_line + 1))
         return shown or hit.handle in self._whole
+
+    def beyond(self, hit: Hit) -> Hit:
+        """The hit without those lines at its edges that were shown, as far as its best line."""
+        shown, best = self._lines.get(hit.handle), hit.best_line
+        if not shown or hit.partial or best < 0:
+            return hit
+        first, last = hit.first_line, hit.last_line
+        while first < hit.first_line + best and first in shown:
+            first += 1
+        while last > hit.first_line + best and last in shown:
+            last -= 1
+        if (first, last) == (hit.first_line, hit.last_line):
+            return hit
+        lines = hit.text.split("\n")[first - hit.first_line : last - hit.first_line + 1]
+        return replace(hit, text="\n".join(lines), first_line=first, last_line=last, best_line=best - (first - hit.first_line))
 
     def add(self, hit: Hit) -> None:
         self.labelled.add(hit.handle)
@@ -191,7 +206,7 @@ def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest
         if first or may_fit(hit, room):
             ways = _ways(beside(found, hit, seen.titles), labelled=hit.handle in seen.labelled)
             share = max(_LEAST_SHARE, int(whole * max(1 / len(hits), _FIRST_SHARE if first else _SHARE)))
-            told, shown = _shown(hit, ways, words, Room(room, share), first=first)
+            told, shown = _shown(seen.beyond(hit), ways, words, Room(room, share), first=first)
         if shown is None:
             left += 1
             if room < SMALLEST:

@@ -134,3 +134,11 @@ def test_rows_of_one_long_line_are_all_cited_by_its_number(room: int) -> None:
 def test_the_best_passage_is_trimmed_to_its_best_line_though_that_spells_the_words_otherwise() -> None:
     found = Found("lions in parsers", (hit(1, LONG.replace("herd", "lion", 1), best_line=0),))
     assert told(found, 50)[:2] == ["h1:1-1", "| the lion goes where the rain has been 0 times, and nothing is said of it"]
+
+
+def test_lines_at_the_edges_that_were_shown_are_not_shown_again() -> None:
+    found = Found(
+        "zebra",
+        (hit(3, "zebra 3\nb", best_line=0), hit(1, "a\nzebra 2\nzebra 3", best_line=1), hit(4, "b\nc\nzebra 6", best_line=2)),
+    )
+    assert told(found) == ["h1:3-4", "| zebra 3", "| b", "h1:1-2", "| a", "| zebra 2", "h1:5-6", "| c", "| zebra 6"]
