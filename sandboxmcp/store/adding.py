@@ -165,7 +165,7 @@ class Adding:
         with self._captures.open(one.draft.digest) as capture:
             sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
             indexed = sum(stop - start for start, stop in self._parts(capture))
-        kind = one.new.kind or recognise_kind(sample)
+        kind = one.new.kind or recognise_kind(sample, one.new.path or "")
         source, handle = catalogue.insert(connection, one.new, kind, one.draft, indexed)
         if one.new.origin in ("file", "page"):
             catalogue.replace_older(connection, one.new, source)

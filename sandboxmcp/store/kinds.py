@@ -16,7 +16,13 @@ Form = Literal[
 SAMPLE_BYTES = 64 << 10
 _LOOK_LINES = 400
 
-_HTML = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
+_HTML = re.compile(r"(?:^|>)\s*<(?:!doctype html|html[\s>])", re.IGNORECASE | re.MULTILINE)
+_BEFORE_HTML = re.compile(r"\s*(?:<|HTTP/|$)")
+"""Comments and declarations, or the headers of a response. What only speaks of HTML, as code does, would lose its tags."""
+_CODE_SUFFIXES = frozenset(
+    """.bash .c .cc .cjs .clj .cpp .cs .cxx .dart .erl .ex .exs .go .groovy .h .hpp .hs .java .jl .js .jsx .kt .kts .lua .m .mjs
+    .ml .nim .php .pl .pm .ps1 .py .pyi .r .rb .rs .scala .sh .sql .swift .ts .tsx .zig .zsh""".split()
+)
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE\s|[A-Za-z][\w:.-]*[\s>/])")
 _JSON = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d[\d.eE+-]*\s*[,\]]|true|false|null))')
 _JSON_LINE = re.compile(r'\s*(?:["{}\[\]]|-?\d[\d.eE+-]*\s*,?\s*$|true|false|null)')
@@ -52,12 +58,19 @@ def is_picture(mime: str) -> bool:
     return mime.startswith(("image/", "audio/", "video/")) and mime != "image/svg+xml"
 
 
-def recognise_kind(sample: str) -> ContentKind:
-    """The kind of a text by its first lines (shown text; 64 KiB are plenty). What looks like nothing else is a log: lines."""
+def recognise_kind(sample: str, name: str = "") -> ContentKind:
+    """The kind of a text by its first lines (shown text; 64 KiB are plenty), and by its file's name where they are mere lines
+    or sentences: of code that is documented well most lines are. What looks like nothing else is a log: lines."""
+    kind = _kind(sample)
+    is_named = kind in ("log", "prose") and name[name.rfind(".") :].lower() in _CODE_SUFFIXES
+    return "code" if is_named and not _is_html(sample) else kind
+
+
+def _kind(sample: str) -> ContentKind:
     lines = [line for line in sample.split("\n")[:_LOOK_LINES] if line.strip()]
     if not lines:
         return "prose"
-    if _HTML.search(sample[:3_000]):
+    if _is_html(sample):
         return "prose"
     if sample.startswith("#!"):
         return "code"
@@ -76,7 +89,7 @@ def recognise_kind(sample: str) -> ContentKind:
 
 def recognise_form(sample: str, kind: ContentKind) -> Form:
     """How to cut a text of this kind. The kind may come from the caller, so the form looks for itself."""
-    if _HTML.search(sample[:3_000]):
+    if _is_html(sample):
         return "html"
     lines = [line for line in sample.split("\n")[:_LOOK_LINES] if line.strip()]
     if _is_xml(sample):
@@ -93,6 +106,11 @@ def recognise_form(sample: str, kind: ContentKind) -> Form:
     if _has_records(sample):
         return "records"
     return "restructured" if kind == "prose" and _has_underlines(lines) else "lines"
+
+
+def _is_html(sample: str) -> bool:
+    begins = _HTML.search(sample[:3_000])
+    return begins is not None and _BEFORE_HTML.match(sample[: begins.start()]) is not None
 
 
 def _is_xml(sample: str) -> bool:

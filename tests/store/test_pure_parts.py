@@ -50,6 +50,26 @@ def test_a_text_is_recognised_by_its_content(name):
     assert (kind, recognise_form(SAMPLES[name], kind)) == KINDS[name]
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ('import re\n\nHTML = re.compile("<!doctype html|<html>")\n\ndef main():\n    return "<testsuite"\n', "code"),
+        ('"""A page:\n\n<html><body>\n"""\n\ndef page():\n    return "<p>"\n', "code"),
+        ("<!-- made -->\n<HTML>\n<p>Hello</p>", "html"),
+        ('<?xml version="1.0"?><!DOCTYPE html><html><p>Hello</p></html>', "html"),
+        ("HTTP/1.1 200 OK\nContent-Type: text/html\n\n<!doctype html>\n<p>Hello</p>", "html"),
+    ],
+)
+def test_what_speaks_of_html_is_none(text: str, form: str) -> None:
+    assert recognise_form(text, recognise_kind(text, "x.py")) == form
+
+
+def test_the_name_of_a_file_of_code_counts_where_its_lines_are_sentences() -> None:
+    text = '"""What the store says of a text that was found."""\n\nA = 1\n# It is said once, and never again after that.\n'
+    assert [recognise_kind(text, name) for name in ("", "a/b.PY", "a.txt", "py")] == ["prose", "code", "prose", "prose"]
+    assert recognise_kind(SAMPLES["json"], "a.py") == "data"
+
+
 @given(st.text(max_size=300))
 def test_any_text_has_a_kind(text):
     assert recognise_kind(text) in ("code", "prose", "log", "data")

@@ -22,7 +22,7 @@ from sandboxmcp.store.chunking.snapshot import SnapshotOutline
 from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 
-VERSION = 3
+VERSION = 4
 """Raised by every change of how texts are recognised, spelt or cut: what an earlier version has cut is then cut anew."""
 
 _OUTLINES: dict[Form, Callable[[], Outline]] = {
