@@ -30,12 +30,14 @@ SMALLEST = 12
 
 
 def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> str:
-    """What stands behind a hit's citation beside its label: the heading that its text lacks, its copies, its equals.
+    """What stands behind a hit's citation beside its label: that it is part of a long line, the heading that its text lacks, its
+    copies, its equals.
 
     `told`: handles and headings that the reader has seen together.
     """
     heading = "" if (hit.handle, hit.title) in told else _heading(hit, found.query)
-    parts = [f'under "{heading}"'] if heading else []
+    parts = ["part"] if hit.partial else []
+    parts += [f'under "{heading}"'] if heading else []
     if others := found.others.get((hit.handle, hit.first_line)):
         equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
         parts += [f"{others.copies + 1} copies"] if others.copies else []

@@ -128,7 +128,7 @@ def test_no_room_is_exceeded(room: int) -> None:
 @pytest.mark.parametrize("room", [40, 70, 100])
 def test_rows_of_one_long_line_are_all_cited_by_its_number(room: int) -> None:
     minified = Hit("h1", "notes", 7, 7, LONG, 1.0, partial=True)
-    assert told(Found("rain 20 times", (minified,)), room)[0] == "h1:7-7"
+    assert told(Found("rain 20 times", (minified,)), room)[0] == "h1:7-7 (part)"
 
 
 def test_the_best_passage_is_trimmed_to_its_best_line_though_that_spells_the_words_otherwise() -> None:
