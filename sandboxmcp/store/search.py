@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
+from sqlite3 import DatabaseError
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sandboxmcp.core.model import Hit, Scope
@@ -197,6 +198,8 @@ def _loaded(connection: Connection, ids: Sequence[int]) -> dict[int, _Row]:
         source = sources[owner]
         candidate = Candidate(number, title, body, pieces, words, owner, source.words)
         found[number] = _Row(candidate, source, first, last, partial)
+    if len(found) < len(ids):
+        raise DatabaseError("the index is corrupt: it names passages that are not there")
     return {number: found[number] for number in ids}
 
 

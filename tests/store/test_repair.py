@@ -177,3 +177,15 @@ def test_a_damaged_database_is_left_alone_while_a_server_has_it_open(tmp_path: P
         with pytest.raises(StoreError, match="another process has it open"):
             salvage(tmp_path)
     assert salvage(tmp_path) == Salvaged(tmp_path / "sandboxmcp.db.damaged-1", 0, 1)
+
+
+def test_an_index_that_names_lost_passages_is_an_error_that_names_the_repair(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(NewSource("x", "execute", "p", "s"), "the zebra runs\n")
+        with Database(tmp_path / module.DATABASE, MIGRATIONS).writing() as connection:
+            connection.execute("DELETE FROM passages")
+        with pytest.raises(StoreError, match="corrupt") as refused:
+            store.search("zebra", P)
+        assert "doctor --repair" in str(refused.value.fix)
+        store.repair()
+        assert [hit.text for hit in store.search("zebra", P)] == ["the zebra runs"]
