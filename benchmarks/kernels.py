@@ -19,9 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from jupyter_client.manager import start_new_async_kernel
 
 from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import Settings, load_settings
@@ -66,7 +69,18 @@ class Bench:
                 stream.path.unlink()
 
 
-async def one_round(bench: Bench, warm: LiveKernel) -> None:
+@asynccontextmanager
+async def bare_kernel() -> AsyncIterator[Callable[[], Awaitable[object]]]:
+    """An ordinary ipykernel outside any sandbox, asked by jupyter_client alone: what the protocol itself costs here."""
+    manager, client = await start_new_async_kernel(kernel_name="python3")
+    try:
+        yield lambda: client.execute_interactive("1", store_history=False, allow_stdin=False, output_hook=lambda _: None)
+    finally:
+        client.stop_channels()
+        await manager.shutdown_kernel(now=True)
+
+
+async def one_round(bench: Bench, warm: LiveKernel, ordinary: Callable[[], Awaitable[object]]) -> None:
     """Every case once."""
 
     async def bare() -> None:
@@ -74,6 +88,8 @@ async def one_round(bench: Bench, warm: LiveKernel) -> None:
 
     await bench.time("P", bare)
     await bench.time("warm kernel, `1`", lambda: warm.execute("1", Reply()))
+    await bench.time("P", bare)
+    await bench.time("ordinary ipykernel, no walls, `1`", ordinary)
     pool = bench.session._pool
     await pool.spare_ready()
     await bench.time("fresh Python item, spare ready", lambda: bench.script("python", "1"))
@@ -158,8 +174,9 @@ async def measure(rounds: int) -> None:
             bench = Bench(settings, captures, session)
             await bench.script("python", "1")
             warm = await LiveKernel.start(session._pool._place, captures / "warm", f"{PREFIX}python", mode="session")
-            for _ in range(rounds):
-                await one_round(bench, warm)
+            async with bare_kernel() as ordinary:
+                for _ in range(rounds):
+                    await one_round(bench, warm, ordinary)
             for _ in range(max(3, rounds // 4)):
                 await cold(bench)
             await warm.forget()
