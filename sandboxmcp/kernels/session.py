@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import time
@@ -42,12 +43,14 @@ OnBegin = Callable[[Begun], None]
 class RunSession:
     """One running sandbox, able to run any number of scripts at once."""
 
-    def __init__(self, settings: Settings, captures: Path, launcher: Launcher, registry: Registry | None = None) -> None:
+    def __init__(
+        self, settings: Settings, captures: Path, launcher: Launcher, sockets: SocketFolder, registry: Registry | None = None
+    ) -> None:
         self._captures = captures
         self._cap: int = settings["limits.output"]
         self._launcher = launcher
         self._context: zmq.asyncio.Context = message_context()
-        self._sockets = SocketFolder()
+        self._sockets = sockets
         self._allowed: tuple[str, ...] = settings["kernelspecs"]
         place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings["kernel_start_s"])
         self._pool = KernelPool(place, captures)
@@ -71,7 +74,15 @@ class RunSession:
     async def start(
         cls, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None
     ) -> RunSession:
-        return cls(settings, captures, await Launcher.start(settings, broker), registry)
+        starting = asyncio.ensure_future(Launcher.start(settings, broker))
+        await asyncio.sleep(0)  # it has begun: what follows costs no time of its own
+        with contextlib.ExitStack() as held:
+            held.callback(_give_up, starting)
+            sockets = SocketFolder()
+            held.callback(sockets.remove)
+            launcher = await starting
+            held.pop_all()
+        return cls(settings, captures, launcher, sockets, registry)
 
     @property
     def alive(self) -> bool:
@@ -296,6 +307,12 @@ class RunSession:
         await asyncio.gather(*self._tidying, return_exceptions=True)
         self._sockets.remove()
         self._context.destroy(linger=0)
+
+
+def _give_up(starting: asyncio.Future[Launcher]) -> None:
+    """Nobody wants the sandbox any more that is being started, or has just been."""
+    if not starting.cancel() and not starting.cancelled() and starting.exception() is None:
+        starting.result().kill()
 
 
 def _with_reasons(outcome: Outcome, more: Sequence[str]) -> Outcome:
