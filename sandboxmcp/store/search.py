@@ -15,7 +15,7 @@ from sandboxmcp.store.query import KIN_WEIGHT, Word, query_words
 from sandboxmcp.store.rank import Candidate, Ranked, Stems, Term, ranked
 from sandboxmcp.store.scope import Field, field_of
 from sandboxmcp.store.snippets import neighbours_joined, repeats_last, window
-from sandboxmcp.store.vocabulary import completions, repairs
+from sandboxmcp.store.vocabulary import SHORTEST_ALONE, completions, repairs
 from sandboxmcp.store.words import folded, words_in
 
 if TYPE_CHECKING:
@@ -98,6 +98,10 @@ class _Known:
         for word in words:
             if word.role == "word" and word.text not in served:
                 self._stand_in(word.text)
+        if not self._held:
+            for word in words:
+                if word.role == "word":
+                    self._mend(word.text, 1, SHORTEST_ALONE)
 
     def terms(self) -> list[Term]:
         return [Term(stem, held.weight, held.passages, held.stands_for) for stem, held in self._held.items()]
@@ -128,12 +132,15 @@ class _Known:
         whole = [other for other in longer if self._hold(other, COMPLETION_WEIGHT, text)]
         if whole:
             return
-        for distance in (1, 2):
-            tried = repairs(self._connection, text, distance)[:_REPAIRS_TRIED]
-            self._stems(tried)
-            mended = (other for other in tried if self._hold(other, REPAIR_WEIGHT, text))
-            if list(islice(mended, _MOST_REPAIRS)):
-                return
+        if not self._mend(text, 1):
+            self._mend(text, 2)
+
+    def _mend(self, text: str, *how: int) -> bool:
+        """Look for what the word was meant to be, as `repairs` has it; says whether there was something."""
+        tried = repairs(self._connection, text, *how)[:_REPAIRS_TRIED]
+        self._stems(tried)
+        mended = (other for other in tried if self._hold(other, REPAIR_WEIGHT, text))
+        return bool(list(islice(mended, _MOST_REPAIRS)))
 
     def _hold(self, text: str, weight: float, origin: str = "") -> bool:
         stem = self._stems([text])[text]

@@ -25,6 +25,8 @@ _TERM_CANDIDATES = 200
 _LOOKED_AT = 10 * _TERM_CANDIDATES
 """Words that are weighed: some fall away for being short, common or numbers."""
 _SHORTEST_REPAIRED = 5
+SHORTEST_ALONE = 4
+"""Letters of a word that is repaired where else nothing would be found: a near word is better than no answer."""
 _TWO_EDITS_FROM = 8
 _SHORTEST_PART = 4
 _CANDIDATES = 4_000
@@ -162,12 +164,12 @@ def completions(connection: Connection, part: str, limit: int = 8) -> list[str]:
     return found
 
 
-def repairs(connection: Connection, word: str, distance: int) -> list[str]:
+def repairs(connection: Connection, word: str, distance: int, shortest: int = _SHORTEST_REPAIRED) -> list[str]:
     """Known words so many edits (1 or 2) away from a word, the most used first; those two edits away begin alike.
 
-    Numbers and words of fewer than five letters (eight for two edits) are left alone: their neighbours are other things.
+    Numbers and words of fewer than `shortest` letters (eight for two edits) are left alone: their neighbours are other things.
     """
-    if len(word) < (_SHORTEST_REPAIRED if distance == 1 else _TWO_EDITS_FROM) or not word.isalpha():
+    if len(word) < (shortest if distance == 1 else _TWO_EDITS_FROM) or not word.isalpha():
         return []
     if distance == 1:
         near = uses_of(connection, list(_one_edit_away(word))) if word.isascii() else _within(connection, word, 1)

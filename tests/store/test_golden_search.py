@@ -72,6 +72,11 @@ def test_nothing_is_made_up_for_a_word_like_no_other(store):
     assert store.search("qqqqzzzz", Scope("p")) == []
 
 
+def test_a_short_word_is_repaired_only_where_else_nothing_would_be_found(store):
+    found = [{hit.label for hit in store.search(query, Scope("p"))} for query in ("caxt", "caxt fermé", "cxt")]
+    assert found == [{"snake"}, {"accent"}, set()]
+
+
 def test_words_that_stand_together_come_before_the_same_words_apart(store, tmp_path):
     apart = "The session was opened late in the day. " + "Some other words come here. " * 6 + "Then continuity was lost."
     together = "Some other words come here. " * 6 + "We keep session continuity for all. " + "The day was late then, opened."
