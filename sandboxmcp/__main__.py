@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 
@@ -26,4 +27,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
+        del sys.path[0]  # `-m` put the working folder there, where a script may have left a module of any name
     main()

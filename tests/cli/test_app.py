@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -186,3 +187,15 @@ def test_a_misspelt_variable_is_told_once_on_stderr_and_changes_nothing_else(say
     said = say("policy", "explain", "--json", "--", "ls")
     note = "sandboxmcp: note: the variable SANDBOXMCP_LIMTS_MEMORY is no setting and changes nothing; did you mean"
     assert (said.code, said.document["verdict"], said.err) == (0, "allow", f"{note} SANDBOXMCP_LIMITS_MEMORY?\n")
+
+
+def test_a_module_that_a_script_left_in_the_project_is_not_imported(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("typer", "json", "sqlite_utils", "anyio"):
+        (project / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')\n")
+    root, home = Path(__file__).parents[2], tmp_path / "home"
+    environment = {**os.environ, "PYTHONPATH": str(root), "HOME": str(home), "SANDBOXMCP_DATA_DIR": str(tmp_path / "data")}
+    command = [sys.executable, "-m", "sandboxmcp", "sources"]
+    ran = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr, (tmp_path / "mark").exists()) == (0, "", False)
