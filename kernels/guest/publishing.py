@@ -13,6 +13,10 @@ from ipykernel.iostream import IOPubThread
 class PublishingThread(IOPubThread):
     """ipykernel's, which after each message looks for subscriptions itself."""
 
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._event_pipe_gc_seconds = 600  # each time an idle kernel wakes, the host has to look what it did
+
     def _really_send(self, msg, *args, **kwargs):
         super()._really_send(msg, *args, **kwargs)
         if threading.current_thread() is self.thread and not self.closed:

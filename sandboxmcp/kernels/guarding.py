@@ -7,13 +7,17 @@ ran is told by the operating system's account of each thread's time, which nothi
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sandboxmcp.sandbox.protect import Protection, look_at
-from sandboxmcp.sandbox.usage import run_times
+from sandboxmcp.sandbox.usage import anybody_runs, run_times
 
 _EVERY_S = 2.0
+_MOST_LOOKS = 20
+_BETWEEN_S = 0.001
+"""A kernel tidies up after its answer; else that would be taken for a thread's doing, and the host's next file for planted."""
 
 
 class Guard:
@@ -27,7 +31,11 @@ class Guard:
         self._seen: dict[tuple[int, int], bytes] = {}
 
     def settle(self) -> None:
-        """A sweep comes next: what has run until now is covered by it."""
+        """A sweep comes next: what has run until now is covered by it, what a kernel does after its answer included. Blocking."""
+        for _ in range(_MOST_LOOKS):
+            if not anybody_runs(self._kernels()):
+                break
+            time.sleep(_BETWEEN_S)
         self._seen = run_times(self._kernels())
 
     def look(self) -> None:

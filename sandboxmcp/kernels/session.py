@@ -260,8 +260,12 @@ class RunSession:
 
     async def _sweep(self) -> list[str]:
         """Move protected paths aside that appeared meanwhile; a sentence for each."""
-        self._guard.settle()
-        return await asyncio.get_running_loop().run_in_executor(None, self._launcher.protection.sweep)
+
+        def settled() -> list[str]:
+            self._guard.settle()
+            return self._launcher.protection.sweep()
+
+        return await asyncio.get_running_loop().run_in_executor(None, settled)
 
     def _explained(self, outcome: Outcome, watched: Watched) -> Outcome:
         """The same with the limit that ended it, or that it probably met."""

@@ -104,6 +104,18 @@ def run_times(pids: Iterable[int]) -> dict[tuple[int, int], bytes]:
     return found
 
 
+def anybody_runs(pids: Iterable[int]) -> bool:
+    """Whether a thread of these processes, or of one below them, runs or waits for a processor at this moment."""
+    for pid in pids:
+        for process in tree(pid):
+            with contextlib.suppress(OSError):
+                for task in os.listdir(f"/proc/{process.pid}/task"):
+                    with contextlib.suppress(OSError):
+                        if Path(f"/proc/{process.pid}/task/{task}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"R":
+                            return True
+    return False
+
+
 def own_memory() -> int:
     """Resident bytes of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
