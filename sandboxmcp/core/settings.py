@@ -112,13 +112,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 _MODES = ("rw", "overlay", "ro")
-"""Of the workspace, the most permissive first."""
-
-
-def _mode(value: Any) -> str:
-    if value not in _MODES:
-        raise ValueError(f"wants one of {', '.join(_MODES)}")
-    return str(value)
+"""What scripts may write, the most permissive first."""
 
 
 def _stricter(old: Any, new: Any) -> bool:
@@ -149,7 +143,20 @@ def _never(old: Any, new: Any) -> bool:
 KEYS: tuple[Key, ...] = (
     Key("data_dir", _folder, None, "folder of the store and the captures; default: the platform's data folder", _never),
     Key("workspace", _folder, None, "project folder, writable inside the sandbox; default: the working folder", _never),
-    Key("workspace_mode", _mode, "rw", "what scripts may do to the project: rw; ro; overlay (changes are kept aside)", _stricter),
+    Key(
+        "workspace_mode",
+        _choice(*_MODES),
+        "rw",
+        "what scripts may do to the project: rw; ro; overlay (changes are kept aside)",
+        _stricter,
+    ),
+    Key(
+        "git",
+        _choice("ro", "rw"),
+        "ro",
+        "what scripts may do to the project's git repository: ro; rw (commit, fetch, stash; never its settings and hooks)",
+        _stricter,
+    ),
     Key("ingest_roots", _names, (), "more folders that ctx_index may read; relative ones resolve against the project", _never),
     Key("policy_packs", _names, ("default",), "packs by name or path; the strictest verdict of all wins", _never),
     Key("claude_permissions", _switch, True, "what Claude Code's settings deny or want asked holds in kernels too", _on),

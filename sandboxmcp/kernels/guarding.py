@@ -46,7 +46,7 @@ class Guard:
             self._notices().extend(self._protection.sweep())
         elif now:
             known = self._protection
-            fresh = look_at(known.workspace, known.wanted)
+            fresh = look_at(known.workspace, known.wanted, git_writable=known.git_writable)
             self._protection = replace(known, existing=tuple(dict.fromkeys((*known.existing, *fresh.existing))))
 
     async def forever(self, busy: Callable[[], bool]) -> None:

@@ -31,7 +31,7 @@ from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
 from sandboxmcp.sandbox.broker.session import Broker
-from sandboxmcp.sandbox.hints import limit_hint, network_hint
+from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 
 _MOST_AT_ONCE = 8
@@ -172,7 +172,7 @@ class RunSession:
             if on_partial is not None:
                 on_partial(outcome)
             raise
-        return _with_reasons(outcome, await self._sweep())
+        return _with_reasons(outcome, [*self._git_hint(outcome), *await self._sweep()])
 
     async def guarded(self) -> None:
         """See to what idle kernels did to protected paths since the last call, before it is taken for the host's doing."""
@@ -274,12 +274,19 @@ class RunSession:
         group = self._launcher.process.group
         if outcome.status == "killed" and group is not None and group.out_of_memory_kills():
             return replace(outcome, reason=f"killed: more memory than {in_gib(self._limits['limits.memory'])}; raise limits.memory")
-        if outcome.status != "failed" or outcome.stderr is None:
+        if outcome.status not in ("ok", "failed") or outcome.stderr is None:
             return outcome
-        ended_by = outcome.reason.removeprefix("ended by ")
-        said = _tail(outcome.stderr.path)
-        hints = limit_hint(said, ended_by, self._limits), network_hint(said, self._launcher.brokered)
-        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *hints))))
+        hints = self._git_hint(outcome)
+        if outcome.status == "failed":
+            said, ended_by = _tail(outcome.stderr.path), outcome.reason.removeprefix("ended by ")
+            hints += filter(None, (limit_hint(said, ended_by, self._limits), network_hint(said, self._launcher.brokered)))
+        return _with_reasons(outcome, hints)
+
+    def _git_hint(self, outcome: Outcome) -> list[str]:
+        """A script goes on after a git command that could not write, so its status says nothing."""
+        if outcome.stderr is None or not outcome.stderr.kept:
+            return []
+        return [hint for hint in (git_hint(_tail(outcome.stderr.path), writable=self._launcher.protection.git_writable),) if hint]
 
     async def _begin_process(self, script: Script, file: str | None) -> Running:
         if "\0" in script.code:

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sandboxmcp.sandbox.changes import Change, changes
+from sandboxmcp.sandbox.gitdir import is_listed
 from sandboxmcp.sandbox.openat import FOLDER, reader, way_to
 from sandboxmcp.sandbox.overlay import changing
 from sandboxmcp.sandbox.protect import look_at
@@ -33,7 +34,7 @@ def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
     with contextlib.ExitStack() as held:
         root, upper = (_held_open(folder, held) for folder in (workspace, layer / "upper"))
         held.enter_context(changing(layer))
-        names = look_at(workspace).names
+        names = look_at(workspace, git_writable=True).names
         for change in changes(layer, workspace):
             (skipped if _protected(change, names) or not _carried(root, upper, change) else done).append(change)
     return done, skipped
@@ -51,7 +52,9 @@ def _protected(change: Change, names: Collection[str]) -> bool:
     git runs what a repository's configuration and hooks name, and looks at a submodule's when it is asked about the project.
     """
     parts = change.path.split("/")
-    if ".git" in parts[1:] or parts[:2] in ([".git", "modules"], [".git", "worktrees"]):
+    if ".git" in parts[1:]:
+        return True
+    if parts[0] == ".git" and change.kind != "folder" and not is_listed(change.path.removeprefix(".git").lstrip("/")):
         return True
     removes = change.kind in ("deleted", "added", "changed") or change.replaces
     return any(
@@ -86,7 +89,7 @@ def _make(parent: int, leaf: str, source: int | None, change: Change) -> None:
             os.mkdir(leaf, 0o755, dir_fd=parent)
     elif source is not None:
         new = f".{secrets.token_hex(8)}.new"
-        _copy(parent, new, source, leaf)
+        _copy(parent, new, source, leaf, links=not change.path.startswith(".git/"))
         with contextlib.suppress(IsADirectoryError):
             os.rename(new, leaf, src_dir_fd=parent, dst_dir_fd=parent)
             return
@@ -94,14 +97,21 @@ def _make(parent: int, leaf: str, source: int | None, change: Change) -> None:
         os.rename(new, leaf, src_dir_fd=parent, dst_dir_fd=parent)
 
 
-def _copy(parent: int, new: str, source: int, leaf: str) -> None:
-    """A link as it is; a file with its permissions, and without the bits that would give it its owner's rights.
+def _copy(parent: int, new: str, source: int, leaf: str, *, links: bool) -> None:
+    """A link as it is, where there may be `links` (git writes through them); a file with its permissions, and without the bits
+    that would give it its owner's rights.
 
     Raises:
         ValueError: it is neither, or is being written.
     """
-    if stat.S_ISLNK(os.stat(leaf, dir_fd=source, follow_symlinks=False).st_mode):
-        os.symlink(os.readlink(leaf, dir_fd=source), new, dir_fd=parent)
+    if links and stat.S_ISLNK(os.stat(leaf, dir_fd=source, follow_symlinks=False).st_mode):
+        try:
+            target = os.readlink(leaf, dir_fd=source)
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # a script has replaced it since
+                raise ValueError(f"{leaf} is no link any more") from None
+            raise
+        os.symlink(target, new, dir_fd=parent)
         return
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     with reader(source, leaf) as read, os.fdopen(os.open(new, flags, 0o600, dir_fd=parent), "wb") as writer:

@@ -35,7 +35,20 @@ _ETC = (
 )  # fmt: skip
 _SYSTEM_DATA = ("/var/lib/dpkg",)
 """World-readable package data: what is installed is a usual question, and holds no secret."""
+GITCONFIG = "/etc/gitconfig"
+GIT_SETTINGS = """[core]
+\tcheckStat = minimal
+\ttrustctime = false
+[safe]
+\tdirectory = *
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+"""
+"""The index was written outside: inside, owners and times of change differ, and git would take every file for a changed one."""
 _SMALL_FILES: Mapping[str, str] = {
+    GITCONFIG: GIT_SETTINGS,
     "/etc/passwd": f"root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:{SANDBOX_ID}:{SANDBOX_ID}::{HOME}:/bin/bash\n"
     "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
     "/etc/group": f"root:x:0:\nsandbox:x:{SANDBOX_ID}:\nnogroup:x:65534:\n",
@@ -135,6 +148,7 @@ def _environment(profile: SandboxProfile) -> list[str]:
         "NO_COLOR": "1",
         "TMPDIR": "/tmp",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "GIT_CONFIG_SYSTEM": GITCONFIG,  # a git that is installed elsewhere looks for another file
         # The home is shared by the items of a session: none may leave code there for the next one's interpreter.
         "PYTHONNOUSERSITE": "1",
         # 1 means "the parent is init": any other value starts a poller that ends the kernel inside a pid namespace.

@@ -18,6 +18,12 @@ _UNRESOLVED = re.compile(
     re.MULTILINE,
 )
 """What programs say for want of a network. Our own curl and wget speak of the world outside."""
+_GIT_NOT_WRITTEN = re.compile(
+    r"^(?:fatal|error|warning|hint|remote): .*(?:\.git\b|'refs/|_HEAD|temporary file|object|index\.lock).*"
+    r"(?:Read-only file system|Device or resource busy)",
+    re.MULTILINE,
+)
+"""What git says where it cannot write a repository."""
 
 
 def network_hint(stderr_tail: str, brokered: Collection[str]) -> str:
@@ -31,6 +37,15 @@ def no_network(brokered: Collection[str]) -> str:
     reading = any(name.startswith("git") for name in brokered)
     more = "; the user's pack research adds git, pip, npm and others for reading" if brokered and not reading else ""
     return f"there is no network in the sandbox{let_out}{more}"
+
+
+def git_hint(stderr_tail: str, *, writable: bool) -> str:
+    """A sentence for git commands that could not write the project's repository, or nothing. `writable`: scripts may write it."""
+    if not _GIT_NOT_WRITTEN.search(stderr_tail):
+        return ""
+    if writable:
+        return "scripts may write the repository, but not its settings, hooks and worktrees, nor that of a linked worktree"
+    return 'the project\'s git repository is read-only in the sandbox; the user allows commits with the setting git = "rw"'
 
 
 def limit_hint(stderr_tail: str, ended_by: str, limits: Mapping[str, int]) -> str:

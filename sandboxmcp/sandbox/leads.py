@@ -1,9 +1,8 @@
-"""What a repository's settings, hooks and worktrees lead to in the workspace: git runs or obeys that as it does them.
+"""What a repository's settings, hooks and links lead to in the workspace: git runs or obeys that as it does them.
 
     core.hooksPath, include.path    a folder of hooks and a file of settings like git's own
     core.fsmonitor, filters, …      programs, where they are files of the workspace
     links                           `.git/hooks/pre-commit -> ../../scripts/pre-commit`, `.claude -> agents`: what they end at
-    .git/worktrees/NAME             worktrees that lie elsewhere on this machine and obey `commondir` here
     HEAD beside refs and objects    the workspace is a repository without a worktree, and holds its own settings
 
 Read here, not by git, which would run what is looked for. Not seen: what such programs run in turn, settings in subfolders.
@@ -17,11 +16,13 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandboxmcp.sandbox.quarantine import present
 
-_REPOSITORY = ("hooks", "config", "config.worktree", "commondir")
+BARE_PARTS = ("branches", "commondir", "config", "config.worktree", "hooks", "info", "modules", "remotes", "worktrees")
+"""What git obeys in a folder that is itself a repository."""
 _COMMANDS = frozenset(
     "askpass clean cmd command difffilter driver editor fsmonitor gitproxy helper packobjectshook pager process program smudge "
     "sshcommand textconv".split()
@@ -36,42 +37,55 @@ _known: dict[tuple[object, ...], tuple[tuple[str, str], ...]] = {}
 """Settings by what fstat(2) says of their file."""
 
 
-def leads(workspace: Path, names: Collection[str]) -> tuple[str, ...]:
-    """Paths of the workspace that are to be protected as the ones in `names` are, which are relative too. They need not exist."""
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """What was found, and where it was looked for."""
+
+    paths: tuple[str, ...]
+    """Relative paths of the workspace. They need not exist."""
+    read: tuple[str, ...]
+    """Whole paths of the files and folders that say so: while none of them changes, nor does the answer."""
+
+
+def leads(workspace: Path, names: Collection[str]) -> Leads:
+    """Paths of the workspace that are to be protected as the ones in `names` are, which are relative too."""
     given = frozenset(names)
-    found = dict.fromkeys((*_bare(workspace), *_worktrees(workspace), *_named_by_settings(workspace)))
-    for name in present(os.fspath(workspace), [*names, *found]):
+    settings: dict[Path, None] = {}
+    found = dict.fromkeys((*_bare(workspace), *_named_by_settings(workspace, settings)))
+    folders = [*names, *found, *_folders_of_hooks(workspace)]
+    for name in present(os.fspath(workspace), folders):
         for entry in (name, *_links_below(workspace, name)):
             found.update(dict.fromkeys(_way(workspace, entry)))
-    return tuple(name for name in found if name not in given)
+    read = (*map(os.fspath, settings), *(f"{workspace}/{name}" for name in folders if os.path.isdir(workspace / name)))
+    return Leads(tuple(name for name in found if name not in given), read)
 
 
 def _bare(workspace: Path) -> Iterator[str]:
     if all(os.path.lexists(workspace / name) for name in ("HEAD", "refs", "objects")):
-        yield from _REPOSITORY
+        yield from BARE_PARTS
 
 
-def _worktrees(workspace: Path) -> Iterator[str]:
-    """Those that are elsewhere, and say so themselves, which no script can have written: the others are folders like any other."""
-    with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(workspace / ".git/worktrees")):
-            own = workspace / ".git/worktrees" / name
-            back = own / (_first_line(own / "gitdir") or "gitdir")
-            if _inside(workspace, os.fspath(back)) is not None:
-                continue
-            said = _first_line(back).removeprefix("gitdir:").strip()
-            if os.path.realpath(back.parent / said) == os.fspath(own):
-                yield from (f".git/worktrees/{name}/{one}" for one in ("commondir", "config.worktree", "gitdir"))
+def _folders_of_hooks(workspace: Path) -> Iterator[str]:
+    """Those of the checkout and of its submodules: a hook may be a link."""
+    yield ".git/hooks"
+    for place, folders, _ in os.walk(workspace / ".git/modules"):
+        if "hooks" in folders:
+            yield os.path.relpath(os.path.join(place, "hooks"), workspace)
+        folders[:] = [name for name in folders if name not in ("objects", "refs", "logs", "hooks")]
 
 
-def _named_by_settings(workspace: Path) -> Iterator[str]:
-    waiting, seen = [*_settings_files(workspace)], set[Path]()
+def _named_by_settings(workspace: Path, seen: dict[Path, None]) -> Iterator[str]:
+    """What the settings name; each file that was read, or would be if it were there, is noted in `seen`."""
+    waiting = [*_settings_files(workspace)]
     while waiting and len(seen) < _MOST_KNOWN:
         file = waiting.pop()
         if file in seen:
             continue
-        seen.add(file)
-        for key, value in _settings(file):
+        seen[file] = None
+        found = settings_in(file)
+        # What a submodule's settings name is relative to its own worktree.
+        base = next((file.parent / value for key, value in found if key == "core.worktree"), workspace)
+        for key, value in found:
             section, last = key.partition(".")[0], key.rpartition(".")[2]
             if section in ("include", "includeif") and last == "path":
                 included = file.parent / os.path.expanduser(value)
@@ -80,33 +94,41 @@ def _named_by_settings(workspace: Path) -> Iterator[str]:
             elif key == "core.hookspath":
                 named = [value]
             else:
-                named = _programs(workspace, value) if last in _COMMANDS or section in ("alias", "pager") else ()
-            yield from filter(None, (_inside(workspace, one) for one in named))
+                named = _programs(base, value) if last in _COMMANDS or section in ("alias", "pager") else ()
+            yield from filter(None, (_inside(workspace, os.path.join(base, os.path.expanduser(one))) for one in named))
 
 
-def _programs(workspace: Path, value: str) -> Iterator[str]:
+def _programs(base: Path, value: str) -> Iterator[str]:
     """The words of a command that are files there; its first one also where there is none yet, if it is written as a path."""
     words = [word for word in re.split(r"""[\s"';&|()]+""", value.lstrip("!")) if word and "://" not in word]
     for number, word in enumerate(words):
-        path = workspace / os.path.expanduser(word)
+        path = base / os.path.expanduser(word)
         if _is_file(path) or os.path.islink(path) or (number == 0 and "/" in word.rstrip("/") and not os.path.lexists(path)):
             yield word
 
 
 def _settings_files(workspace: Path) -> Iterator[Path]:
-    """The repository's, where `.git` leads to, and the user's."""
+    """The repository's, where `.git` leads to, those of its submodules, and the user's."""
     repository = workspace / ".git"
-    if line := _first_line(repository):
+    if line := first_line(repository):
         repository = workspace / line.removeprefix("gitdir:").strip()
-    common = _first_line(repository / "commondir")
+    common = first_line(repository / "commondir")
     yield (repository / common if common else repository) / "config"
     yield repository / "config.worktree"
+    for place, folders, files in os.walk(repository / "modules"):
+        if "config" in files:
+            yield Path(place) / "config"
+        folders[:] = [name for name in folders if name not in ("objects", "refs", "logs", "hooks")]
+    yield from user_settings()
+
+
+def user_settings() -> tuple[Path, Path]:
+    """The files of the user's own git settings, the later winning."""
     home = Path(os.environ.get("HOME") or "/nonexistent")
-    yield home / ".gitconfig"
-    yield Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git/config"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git/config", home / ".gitconfig"
 
 
-def _settings(file: Path) -> tuple[tuple[str, str], ...]:
+def settings_in(file: Path) -> tuple[tuple[str, str], ...]:
     """(key in small letters, value) of each setting; what is no setting is passed over."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -171,7 +193,7 @@ def _inside(workspace: Path, path: str) -> str | None:
     return os.path.relpath(whole, workspace) if whole.startswith(f"{workspace}/") else None
 
 
-def _first_line(path: Path) -> str:
+def first_line(path: Path) -> str:
     """Of a small regular file; empty when there is none."""
     if not _is_file(path):
         return ""

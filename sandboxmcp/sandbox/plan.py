@@ -12,9 +12,21 @@ from pathlib import Path
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.sandbox.bwrap import GUEST, SHIM_CODE, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
+from sandboxmcp.sandbox.bwrap import (
+    GIT_SETTINGS,
+    GITCONFIG,
+    GUEST,
+    SHIM_CODE,
+    SHIM_INTERPRETER,
+    SHIMS,
+    Bind,
+    SandboxProfile,
+    mountpoints_between,
+)
 from sandboxmcp.sandbox.covered import Covered, covered, sockets_of_host
+from sandboxmcp.sandbox.gitdir import outside_folders
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
+from sandboxmcp.sandbox.leads import settings_in, user_settings
 from sandboxmcp.sandbox.overlay import layer_of, prepare
 from sandboxmcp.sandbox.protect import PROTECTED, Protection, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
@@ -54,14 +66,15 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     """
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
-    protection = look_at(workspace, (*PROTECTED, *_obeyed(settings, str(workspace))))
+    mode: str = settings["workspace_mode"]
+    git_writable = mode == "overlay" or (mode == "rw" and settings["git"] == "rw")
+    protection = look_at(workspace, (*PROTECTED, *_obeyed(settings, str(workspace))), git_writable=git_writable)
     sockets, hide = sockets_of_host(workspace), covered(workspace)
     tools = tool_folders(settings["tool_folders"])
     hidden = _hidden(str(workspace), settings.data_dir)
-    mode: str = settings["workspace_mode"]
     layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
-    binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, hide, hidden)
+    binds = _binds(view, outermost((*interpreter.folders, *tools, *outside_folders(workspace))), protection, hide, hidden)
     if len(binds) > _MOST_BINDS:
         such = ", ".join((*hide.secrets, *hide.sockets, *protection.existing)[:3])
         raise UsageError(
@@ -72,7 +85,7 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         workspace=str(workspace),
         binds=binds,
         links={**interpreter.links, **_shims(interpreter, brokered)},
-        files={SHIM_CODE: _shim_code()} if brokered else {},
+        files={**({SHIM_CODE: _shim_code()} if brokered else {}), **({GITCONFIG: git_settings()} if git_writable else {})},
         system_folders=system_folders(),
         hidden=hidden,
         path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
@@ -120,6 +133,18 @@ def _hidden(workspace: str, data: Path) -> tuple[str, ...]:
     if _within(workspace, data_dir):
         raise UsageError(f"the workspace {workspace} lies in the data folder {data_dir}", "Choose another one for either.")
     return (data_dir,) if _within(data_dir, workspace) and os.path.isdir(data_dir) else ()
+
+
+def git_settings() -> bytes:
+    """git's settings for the machine inside, with the user's name and address, without which nothing can be committed."""
+    found = {key: value for file in user_settings() for key, value in settings_in(file) if key in ("user.name", "user.email")}
+    lines = [f"\t{key.removeprefix('user.')} = {_quoted(value)}\n" for key, value in found.items()]
+    return (GIT_SETTINGS + "".join(["[user]\n", *lines] if lines else [])).encode(errors="surrogateescape")
+
+
+def _quoted(value: str) -> str:
+    """As git-config(1) has it."""
+    return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
 def _shims(interpreter: Interpreter, brokered: Collection[str]) -> dict[str, str]:

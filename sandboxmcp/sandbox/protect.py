@@ -1,12 +1,12 @@
 """Paths of the workspace that turn a write into execution on the host, or rewrite the rules: they stay as they were.
 
 What exists when the sandbox starts is bound read-only, and every folder above it inside the workspace is a mountpoint of its own,
-since a mountpoint cannot be renamed and its parent can (`mv .git g2; mkdir -p .git/hooks` plants a hook otherwise; tried).
+since a mountpoint cannot be renamed and its parent can (`mv .husky h2; mkdir .husky` plants a hook otherwise; tried).
 What does not exist cannot be bound: it is looked for after every script, and moved aside under a name that nothing obeys.
-Submodules are protected likewise, since git looks into them when it is asked about the project, and so is what settings, hooks and
-links lead to (leads.py). Not defended: other repositories and settings in subfolders, the time between planting and sweeping, and
-build files that people run.
-Sources: anthropics/sandbox-runtime's lists; gitrepository-layout(5) for `commondir`, which redirects config and hooks.
+The checkout's repository is read-only as a whole, or where scripts may write it, all but an allow-list (gitdir.py). What its
+settings, hooks and links lead to is protected too (leads.py). Not defended: settings in subfolders, the time between planting and
+sweeping, and build files that people run.
+Source: anthropics/sandbox-runtime's lists.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from sandboxmcp.sandbox.gitdir import unlisted, writable_folders
 from sandboxmcp.sandbox.leads import leads
-from sandboxmcp.sandbox.quarantine import FOLDER, disowned, move_aside, planted, prefixes, present, reached
-from sandboxmcp.sandbox.submodules import paths_to_protect, submodules
+from sandboxmcp.sandbox.quarantine import FOLDER, move_aside, planted, prefixes, present, reached
 
 PROTECTED = (
-    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
+    ".github/hooks", ".husky", ".pre-commit-config.yaml",
     ".lefthook", "lefthook.yml", ".lefthook.yml", "lefthook-local.yml", "HEAD",
     ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
     ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc", ".windsurf", ".roo", ".kiro",
@@ -33,35 +33,56 @@ PROTECTED = (
 """`HEAD`: with it, `refs` and `objects` the folder itself is a repository, and its `config` and `hooks` are git's."""
 
 
+_TRIES = 3
+"""Looks at a repository in which a script that still runs makes folders vanish."""
+
+
 @dataclass(frozen=True, slots=True)
 class Protection:
     """How the protected paths of one workspace stood when its sandbox was planned. Paths are relative, with `/`."""
 
     workspace: Path
+    wanted: tuple[str, ...]
+    """What is protected in every workspace, and what the user's settings add."""
+    git_writable: bool
+    """Scripts may write the checkout's repository, as far as the allow-list goes."""
     names: tuple[str, ...]
+    """`wanted`, what of the repository is not to be written, and what its settings and links lead to."""
     existing: tuple[str, ...]
     """Can be bound read-only."""
     identity: tuple[int, int]
     """Device and inode of the workspace itself; (0, 0) when it is gone."""
     links: tuple[tuple[str, str], ...]
     """(path, target): a link, or a path through one. It cannot be bound; a changed one is put back."""
-    submodules: tuple[str, ...] = ()
-    """Folders that the project's index called submodules; what of them must stay is among `names`."""
-    wanted: tuple[str, ...] = PROTECTED
-    """Those of the names that do not depend on submodules."""
+    repositories: tuple[str, ...] = ()
+    """Folders of git's in which an allow-list says what scripts may have written."""
     identities: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """What each of `existing` was. What the host replaces (git and editors save so) takes our read-only mount off it."""
+    read: tuple[str, ...] = ()
+    """Whole paths of what else was read to know `names`."""
+    stamp: list[object] = field(default_factory=list, compare=False)
+    """What lstat(2) said of all that this was made from, when it was last found to be so."""
 
     @property
     def mountpoints(self) -> tuple[str, ...]:
         """Folders above protected paths that exist, outermost first: each must be a mountpoint."""
-        parents = {str(parent) for name in self.names for parent in PurePosixPath(name).parents} - {"."}
-        return tuple(sorted(parent for parent in parents if _is_real_folder(self.workspace, parent)))
+        parents = {str(parent) for name in (*self.names, *self.repositories) for parent in PurePosixPath(name).parents} - {"."}
+        movable = (parents | set(self.repositories)) - set(self.existing)
+        return tuple(sorted(one for one in movable if _is_real_folder(self.workspace, one)))
 
     @property
     def outdated(self) -> bool:
-        """Whether the host has meanwhile changed a protected path, or the workspace itself: then a sandbox must bind anew."""
-        return look_at(self.workspace, self.wanted) != self
+        """Whether the host has meanwhile changed a protected path, or the workspace itself: then a sandbox must bind anew.
+
+        Only where something that this was made from has another time of change, all of it is looked at again.
+        """
+        now = self._stamped()
+        if self.stamp == now:
+            return False
+        if look_at(self.workspace, self.wanted, git_writable=self.git_writable) != self:
+            return True
+        self.stamp[:] = now
+        return False
 
     def sweep(self) -> list[str]:
         """Move aside what was planted, put back links that were changed. Returns a sentence for each.
@@ -85,8 +106,20 @@ class Protection:
         missing = set(self.names) - set(self.existing)
         for name in present(root, (name for name in self.names if name in missing)):
             yield from reached(root, name, partial(self._put_right, root, name, links))
-        for folder in set(submodules(self.workspace)) - set(self.submodules):
-            yield from reached(root, f"{folder}/.git", partial(disowned, root, folder, links))
+        for folder in self.repositories:
+            for name in self._unlisted(root, folder):
+                yield from reached(root, name, partial(self._put_right, root, name, links))
+
+    def _unlisted(self, root: int, folder: str) -> list[str]:
+        """What scripts may not have written in a repository; all of it where it cannot be looked through."""
+        for _ in range(_TRIES):
+            try:
+                return [name for name in unlisted(root, folder, self.repositories) if name not in self.existing]
+            except FileNotFoundError:
+                continue
+            except OSError:
+                break
+        return [folder] if os.path.lexists(self.workspace / folder) else []
 
     def _put_right(self, root: int, name: str, links: dict[str, str]) -> list[str]:
         with planted(root, name, links) as found:
@@ -98,23 +131,54 @@ class Protection:
                 os.symlink(links[path], leaf, dir_fd=parent)
             return [f"moved {path}, which is protected, to {PurePosixPath(path).parent / aside}"]
 
+    def _stamped(self) -> list[object]:
+        root = os.fspath(self.workspace)
+        there = [_stamp(f"{root}/{name}") for name in (*self.existing, *(path for path, _ in self.links))]
+        missing = [*present(root, sorted(set(self.names) - set(self.existing)))]
+        return [_identity(self.workspace), there, missing, [_stamp(path) for path in self.read]]
 
-def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED) -> Protection:
+
+def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED, *, git_writable: bool = False) -> Protection:
     """How the protected paths stand now."""
     existing, links = dict[str, tuple[int, ...]](), {}
-    folders = submodules(workspace)
-    wanted, names = names, (*names, *paths_to_protect(workspace, folders))
-    names += leads(workspace, names)
+    wanted = names
+    repositories = writable_folders(workspace) if git_writable else ()
+    names += _of_repositories(workspace, repositories)
+    found = leads(workspace, names)
+    names += found.paths
     for name in present(os.fspath(workspace), names):
         link = next((part for part in prefixes(name) if os.path.islink(workspace / part)), None)
         # In a worktree or a submodule `.git` is a file that leads to the repository: what a folder would hold, it redirects.
         there = next((part for part in prefixes(name) if part == name or stat.S_ISREG(_mode(workspace / part))), name)
         if link is not None:
             links[link] = os.readlink(workspace / link)
-        elif (found := _which(workspace / there)) is not None:
-            existing[there] = found
-    found_links, which = tuple(sorted(links.items())), tuple(existing.items())
-    return Protection(workspace, names, tuple(existing), _identity(workspace), found_links, folders, wanted, which)
+        elif (which := _which(workspace / there)) is not None:
+            existing[there] = which
+    stood = Protection(
+        workspace,
+        wanted,
+        git_writable,
+        names,
+        tuple(existing),
+        _identity(workspace),
+        tuple(sorted(links.items())),
+        repositories,
+        tuple(existing.items()),
+        found.read,
+    )
+    stood.stamp[:] = stood._stamped()
+    return stood
+
+
+def _of_repositories(workspace: Path, repositories: tuple[str, ...]) -> tuple[str, ...]:
+    """`.git` as a whole, or what is in the writable repositories beside what scripts may write."""
+    if not repositories:
+        return (".git",) if os.path.lexists(workspace / ".git") else ()
+    root = os.open(workspace, FOLDER)
+    try:
+        return tuple(name for folder in repositories for name in unlisted(root, folder, repositories))
+    finally:
+        os.close(root)
 
 
 def _which(path: Path) -> tuple[int, ...] | None:
@@ -124,6 +188,14 @@ def _which(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return (found.st_dev, found.st_ino, *(() if stat.S_ISDIR(found.st_mode) else (found.st_ctime_ns,)))
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
 def _identity(path: Path) -> tuple[int, int]:

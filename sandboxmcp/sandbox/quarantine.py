@@ -65,16 +65,6 @@ def planted(root: int, name: str, links: dict[str, str]) -> Iterator[tuple[int, 
             os.close(fd)
 
 
-def disowned(root: int, folder: str, links: dict[str, str]) -> list[str]:
-    """Take its repository from what has become a submodule."""
-    name = f"{folder}/.git"
-    with planted(root, name, links) as found:
-        if found is None or found[2] != name:  # nothing is moved that only stands in its way
-            return []
-        aside = move_aside(found[0], found[1])
-        return [f"moved {name}, of a submodule that was not there before, to {PurePosixPath(folder) / aside}"]
-
-
 def reached(root: int, name: str, act: Callable[[], list[str]]) -> list[str]:
     """What `act` says of `name`, the folders above it made passable first where a script took that away."""
     try:

@@ -21,7 +21,8 @@ GOLDEN = """
 --uid 1000 --gid 1000 --cap-drop ALL --hostname sandbox
 --clearenv --setenv PATH /usr/local/bin:/usr/bin:/bin --setenv HOME /home/sandbox --setenv USER sandbox --setenv LOGNAME sandbox
 --setenv SHELL /bin/bash --setenv LANG C.UTF-8 --setenv TERM dumb --setenv NO_COLOR 1 --setenv TMPDIR /tmp
---setenv PYTHONDONTWRITEBYTECODE 1 --setenv PYTHONNOUSERSITE 1 --setenv JPY_PARENT_PID 1 --setenv OPENBLAS_NUM_THREADS 1
+--setenv PYTHONDONTWRITEBYTECODE 1 --setenv GIT_CONFIG_SYSTEM /etc/gitconfig
+--setenv PYTHONNOUSERSITE 1 --setenv JPY_PARENT_PID 1 --setenv OPENBLAS_NUM_THREADS 1
 --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib32 /lib32
 ETC
 --ro-bind-try /var/lib/dpkg /var/lib/dpkg --ro-bind-data 7 /etc/passwd --proc /proc --dev /dev
@@ -44,7 +45,7 @@ def test_a_small_profile_gives_exactly_these_arguments():
 
 def test_the_files_that_we_write_ourselves_name_no_user_of_the_host():
     files = small_files(replace(SMALL, files={"/opt/x": b"ours"}))
-    assert sorted(files) == ["/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/passwd", "/opt/x"]
+    assert sorted(files) == ["/etc/gitconfig", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/passwd", "/opt/x"]
     names = {line.split(b":")[0] for line in files["/etc/passwd"].splitlines()}
     assert names == {b"root", b"sandbox", b"nobody"}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from sandboxmcp.sandbox.leads import leads
+from sandboxmcp.sandbox.leads import leads as leads_and_sources
 
 SETTINGS = {
     "a relative path": ("[core]\n\thooksPath = .githooks\n", (".githooks",)),
@@ -20,6 +22,10 @@ SETTINGS = {
     "a setting that names no program": ('[branch "a"]\nmerge = refs/heads/a\n', ()),
     "no settings at all": ("\0[[[=\n", ()),
 }
+
+
+def leads(workspace, names):
+    return leads_and_sources(workspace, names).paths
 
 
 @pytest.fixture(autouse=True)
@@ -52,15 +58,16 @@ def test_links_lead_to_each_of_their_ends_and_a_circle_ends(tmp_path):
     assert leads(tmp_path, (".claude", ".idea", ".vscode", ".zed")) == ("agents/first", "agents/second")
 
 
-def test_a_worktree_counts_only_if_it_lies_elsewhere_and_leads_back(tmp_path):
-    workspace, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
-    known = workspace / ".git/worktrees"
-    says = {"real": str(elsewhere / ".git"), "forged": "/etc/passwd", "inside": str(workspace / "sub/.git"), "empty": ""}
-    for name, line in says.items():
-        (known / name).mkdir(parents=True)
-        (known / name / "gitdir").write_text(f"{line}\n")
-    elsewhere.mkdir()
-    (elsewhere / ".git").write_text(f"gitdir: {known / 'real'}\n")
-    (known / "none").mkdir()
-    names = ("commondir", "config.worktree", "gitdir")
-    assert leads(workspace, ()) == tuple(f".git/worktrees/real/{name}" for name in names)
+def test_settings_of_a_submodule_lead_from_its_own_worktree(tmp_path):
+    (tmp_path / ".git/modules/lib").mkdir(parents=True)
+    (tmp_path / ".git/modules/lib/config").write_text("[core]\nworktree = ../../../lib\nhooksPath = hooks\n")
+    (tmp_path / ".git/modules/lib/HEAD").write_text("ref: refs/heads/main\n")
+    assert leads(tmp_path, ()) == ("lib/hooks",)
+
+
+def test_what_was_read_is_told_so_that_a_change_of_it_can_be_seen(tmp_path):
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    (tmp_path / ".git/config").write_text("[include]\npath = ../extra\n")
+    found = leads_and_sources(tmp_path, (".git", ".envrc"))
+    read = {os.path.relpath(path, tmp_path) for path in found.read if path.startswith(f"{tmp_path}/")}
+    assert (found.paths, read) == (("extra",), {".git/config", ".git/config.worktree", "extra", ".git", ".git/hooks"})

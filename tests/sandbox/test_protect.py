@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-import struct
 import subprocess
 
 import pytest
 
 from sandboxmcp.sandbox.protect import look_at
-from sandboxmcp.sandbox.submodules import submodules
 
-NAMES = (".git/hooks", ".git/config", ".envrc")
+NAMES = (".husky/hooks", ".husky/config", ".envrc")
 
 
 def tree(root):
@@ -21,9 +18,9 @@ def tree(root):
 
 
 def test_what_exists_and_what_does_not_is_told_apart(tmp_path):
-    (tmp_path / ".git/hooks").mkdir(parents=True)
+    (tmp_path / ".husky/hooks").mkdir(parents=True)
     seen = look_at(tmp_path, NAMES)
-    assert (seen.existing, seen.links, seen.mountpoints) == ((".git/hooks",), (), (".git",))
+    assert (seen.existing, seen.links, seen.mountpoints) == ((".husky/hooks",), (), (".husky",))
 
 
 def test_a_planted_file_is_moved_aside_and_reported(tmp_path):
@@ -42,11 +39,11 @@ def test_a_redirection_in_place_of_a_folder_is_moved_aside(tmp_path, kind):
     workspace.mkdir()
     seen = look_at(workspace, NAMES)
     if kind == "link":
-        (workspace / ".git").symlink_to(elsewhere)
+        (workspace / ".husky").symlink_to(elsewhere)
     else:
-        (workspace / ".git").write_text(f"gitdir: {elsewhere}")
-    assert seen.sweep() == ["moved .git, which is protected, to .git.quarantined-1"]
-    assert (tree(workspace), tree(elsewhere)) == ([".git.quarantined-1"], ["config"])
+        (workspace / ".husky").write_text(f"gitdir: {elsewhere}")
+    assert seen.sweep() == ["moved .husky, which is protected, to .husky.quarantined-1"]
+    assert (tree(workspace), tree(elsewhere)) == ([".husky.quarantined-1"], ["config"])
 
 
 def test_the_file_that_stands_for_git_in_a_worktree_is_protected_as_it_is(make_inside):
@@ -104,10 +101,10 @@ def test_what_the_host_replaces_while_a_script_runs_is_told(tmp_path):
 
 @pytest.fixture
 def repository(make_inside):
-    """A sandbox whose workspace is a git repository with one commit and no hooks."""
+    """A sandbox whose workspace is a git repository with one commit and no hooks, which scripts may write."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
-    own = make_inside()
+    own = make_inside(git="rw")
     git(own.workspace, "init", "-q")
     for hook in (own.workspace / ".git/hooks").iterdir():
         hook.unlink()
@@ -121,20 +118,12 @@ def git(folder, *words):
 
 
 AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.invalid")
-SUBMODULE = (
-    "git init -q lib && cd lib && git " + " ".join(AUTHOR) + " commit -q --allow-empty -m x && cd .. && "
-    "printf '[core]\\nfsmonitor = touch PWNED\\n' >> lib/.git/config && "
-    "git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),lib"
-)
 HOOK = "printf '#!/bin/sh\\ntouch PWNED\\n' > {0}/pre-commit && chmod +x {0}/pre-commit"
 PLANTS = {
     "hooks": "mkdir -p .git/hooks && " + HOOK.format(".git/hooks"),
     "renamed .git": "mv .git g2; cp -r g2 .git; mkdir -p .git/hooks; " + HOOK.format(".git/hooks"),
     "commondir": "cp -r .git evil && mkdir evil/hooks && " + HOOK.format("evil/hooks") + " && echo ../evil > .git/commondir",
     "config": "printf '[core]\\nfsmonitor = touch PWNED\\n' >> .git/config",
-    "a submodule": SUBMODULE,
-    "a submodule in a packed index": f"{SUBMODULE} && git update-index --index-version 4",
-    "a submodule in a split index": f"{SUBMODULE} && git update-index --split-index && echo > file && git add file",
     "config by rename": "printf '[core]\\nfsmonitor = touch PWNED\\n' > .git/c && mv .git/c .git/config",
 }
 
@@ -153,29 +142,6 @@ def test_no_planted_hook_runs_on_the_host(repository, tmp_path, plant):
     git(repository.workspace, "commit", "-q", "--allow-empty", "-m", "second")
     assert git(repository.workspace, "log", "--format=%s").split() == ["second", "first"]
     assert not list(repository.workspace.rglob("PWNED"))
-
-
-def entry(mode, name, told=None):
-    """One file of an index, version 2; `told`: the length that its flags tell."""
-    length = len(name) if told is None else told
-    whole = struct.pack(">24xI12x20sH", mode, b"\1" * 20, length) + name
-    return whole + b"\0" * (8 - len(whole) % 8)
-
-
-def test_a_name_that_ends_before_its_told_length_hides_no_submodule(repository):
-    inner = entry(0o100644, b"b") * 3
-    decoy = b"a" + b"\0" * 9 + inner + b"x"  # read to its NUL, what follows would look like the rest of the index
-    entries = entry(0o100644, decoy) + entry(0o160000, b"lib")
-    body = struct.pack(">4sII", b"DIRC", 2, 2) + entries
-    (repository.workspace / ".git/index").write_bytes(body + hashlib.sha1(body, usedforsecurity=False).digest())
-    assert (git(repository.workspace, "ls-files")[-4:], submodules(repository.workspace)) == ("lib\n", ("lib",))
-
-
-def test_an_index_that_a_script_keeps_cutting_does_not_end_the_server(repository):
-    cut = "import os\nwith open('.git/index', 'wb') as file:\n    while True: file.truncate(1 << 26), file.truncate(0)"
-    cutting = repository.start(repository.run_here(cut, timeout_s=60))
-    assert {repository.run("true", "shell").outcome.status for _ in range(20)} == {"ok"}
-    cutting.cancel()
 
 
 def test_a_submodule_of_the_hosts_stays_one_whose_settings_cannot_be_written(repository, tmp_path):
