@@ -284,9 +284,11 @@ class RunSession:
 
     def _git_hint(self, outcome: Outcome) -> list[str]:
         """A script goes on after a git command that could not write, so its status says nothing."""
-        if outcome.stderr is None or not outcome.stderr.kept:
+        said = _tail(outcome.stderr.path) if outcome.stderr is not None and outcome.stderr.kept else ""
+        if not said and outcome.status == "ok":
             return []
-        return [hint for hint in (git_hint(_tail(outcome.stderr.path), writable=self._launcher.protection.git_writable),) if hint]
+        hint = git_hint(said, outcome.script.code, writable=self._launcher.protection.git_writable)
+        return [hint] if hint else []
 
     async def _begin_process(self, script: Script, file: str | None) -> Running:
         if "\0" in script.code:

@@ -24,6 +24,8 @@ _GIT_NOT_WRITTEN = re.compile(
     re.MULTILINE,
 )
 """What git says where it cannot write a repository."""
+_GIT_SILENT = re.compile(r"\bgit\b[^\n;|&]*\bstash\b(?!\s+(?:list|show))")
+"""Commands that end with a failure and no word there."""
 
 
 def network_hint(stderr_tail: str, brokered: Collection[str]) -> str:
@@ -39,9 +41,10 @@ def no_network(brokered: Collection[str]) -> str:
     return f"there is no network in the sandbox{let_out}{more}"
 
 
-def git_hint(stderr_tail: str, *, writable: bool) -> str:
+def git_hint(stderr_tail: str, code: str, *, writable: bool) -> str:
     """A sentence for git commands that could not write the project's repository, or nothing. `writable`: scripts may write it."""
-    if not _GIT_NOT_WRITTEN.search(stderr_tail):
+    silent = not writable and not stderr_tail and _GIT_SILENT.search(code)
+    if not silent and not _GIT_NOT_WRITTEN.search(stderr_tail):
         return ""
     if writable:
         return "scripts may write the repository, but not its settings, hooks and worktrees, nor that of a linked worktree"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandboxmcp.sandbox.hints import network_hint
+from sandboxmcp.sandbox.hints import git_hint, network_hint
 
 GIT = "fatal: unable to access 'https://github.com/a/b/': Could not resolve host: github.com"
 
@@ -27,3 +27,29 @@ def test_who_wanted_a_network_is_told_what_is_let_out(said, brokered, hint):
 
 def test_the_pack_research_is_not_recommended_where_it_is_in_force():
     assert "research" not in network_hint(GIT, ["curl", "git-remote-broker"])
+
+
+READ_ONLY = "Read-only file system"
+SAID = {
+    f"fatal: Unable to create '/p/.git/index.lock': {READ_ONLY}": True,
+    f"error: cannot open '.git/FETCH_HEAD': {READ_ONLY}": True,
+    f"error: could not lock config file .git/config: {READ_ONLY}": True,
+    f"error: unable to create temporary file: {READ_ONLY}\nfatal: Unable to add f to database": True,
+    f"fatal: cannot lock ref 'refs/heads/z': Unable to create '/p/.git/refs/heads/z.lock': {READ_ONLY}": True,
+    "error: could not write config file .git/config: Device or resource busy": True,
+    f"touch: cannot touch '/usr/x': {READ_ONLY}": False,
+    "fatal: not a git repository (or any of the parent directories): .git": False,
+}
+
+
+def test_who_could_not_write_the_repository_is_told_the_setting():
+    assert {said: bool(git_hint(said, "", writable=False)) for said in SAID} == SAID
+    assert 'git = "rw"' in git_hint(next(iter(SAID)), "", writable=False)
+    assert 'git = "rw"' not in git_hint(next(iter(SAID)), "", writable=True)
+
+
+def test_a_command_that_fails_without_a_word_is_known_by_the_code():
+    silent = {
+        code: bool(git_hint("", code, writable=False)) for code in ("git -C a stash", "git stash list", "git status; stash x")
+    }
+    assert silent == {"git -C a stash": True, "git stash list": False, "git status; stash x": False}
