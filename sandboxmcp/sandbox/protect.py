@@ -1,12 +1,12 @@
 """Paths of the workspace that turn a write into execution on the host, or rewrite the rules: they stay as they were.
 
-What exists when the sandbox starts is bound read-only, and every folder above it inside the workspace is a mountpoint of its own,
-since a mountpoint cannot be renamed and its parent can (`mv .git g2; mkdir -p .git/hooks` plants a hook otherwise; tried).
+What exists when the sandbox starts is bound read-only, and every folder above it inside the workspace is a mountpoint of its
+own, since a mountpoint cannot be renamed and its parent can (`mv .git g2; mkdir -p .git/hooks` plants a hook otherwise; tried).
 What does not exist cannot be bound: it is looked for after every script, and moved aside under a name that nothing obeys.
-Submodules are protected likewise, since git looks into them when it is asked about the project, and so is what settings, hooks and
-links lead to (leads.py). Not defended: other repositories and settings in subfolders, the time between planting and sweeping, and
-build files that people run.
-Sources: anthropics/sandbox-runtime's lists; gitrepository-layout(5) for `commondir`, which redirects config and hooks.
+Submodules are protected likewise, since git looks into them when it is asked about the project, and so is what settings, hooks
+and links lead to (leads.py). Repositories in other folders are judged by their content (repositories.py). Not defended:
+settings of editors and agents in subfolders, the time between planting and sweeping, and build files that people run. Sources:
+protected.toml; gitrepository-layout(5) for `commondir`, which redirects config and hooks.
 """
 
 from __future__ import annotations
@@ -14,23 +14,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from sandboxmcp.sandbox.leads import leads
+from sandboxmcp.sandbox.protected_paths import PROTECTED
 from sandboxmcp.sandbox.quarantine import FOLDER, disowned, move_aside, planted, prefixes, present, reached
+from sandboxmcp.sandbox.repositories import Repositories
 from sandboxmcp.sandbox.submodules import paths_to_protect, submodules
-
-PROTECTED = (
-    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".github/hooks", ".husky", ".pre-commit-config.yaml",
-    ".lefthook", "lefthook.yml", ".lefthook.yml", "lefthook-local.yml", "HEAD",
-    ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
-    ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc", ".windsurf", ".roo", ".kiro",
-    ".amazonq", ".junie", ".continue", ".aider.conf.yml", ".zed", ".helix", ".fleet", ".devcontainer", ".devcontainer.json",
-    ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".mise", ".mise.toml", "mise.toml",
-)  # fmt: skip
-"""`HEAD`: with it, `refs` and `objects` the folder itself is a repository, and its `config` and `hooks` are git's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +43,8 @@ class Protection:
     """Those of the names that do not depend on submodules."""
     identities: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """What each of `existing` was. What the host replaces (git and editors save so) takes our read-only mount off it."""
+    repositories: Repositories | None = field(default=None, compare=False)
+    """What is looked at in every folder; None: scripts do not write in the workspace."""
 
     @property
     def mountpoints(self) -> tuple[str, ...]:
@@ -61,6 +55,8 @@ class Protection:
     @property
     def outdated(self) -> bool:
         """Whether the host has meanwhile changed a protected path, or the workspace itself: then a sandbox must bind anew."""
+        if self.repositories is not None and self.repositories.outdated:
+            return True
         return look_at(self.workspace, self.wanted) != self
 
     def sweep(self) -> list[str]:
@@ -73,9 +69,10 @@ class Protection:
         except OSError:
             return []  # the workspace itself is gone; whoever asks for it next is told
         try:
-            return list(self._swept(root))
+            said = list(self._swept(root))
         finally:
             os.close(root)
+        return [*said, *(self.repositories.look() if self.repositories is not None else ())]
 
     def _swept(self, root: int) -> Iterator[str]:
         links = dict(self.links)
