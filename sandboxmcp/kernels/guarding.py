@@ -38,16 +38,23 @@ class Guard:
             time.sleep(_BETWEEN_S)
         self._seen = run_times(self._kernels())
 
-    def look(self) -> None:
-        """Move aside what kernels planted since the last look; take what appeared without them as the host's."""
+    def prepare(self) -> None:
+        """`look`, then take repositories that appeared as the host's. Call it before a script starts while none runs."""
+        if not self.look() and self._protection.repositories is not None:
+            self._protection.repositories.learn(unless=lambda: run_times(self._kernels()) != self._seen)
+
+    def look(self) -> bool:
+        """Move aside what kernels planted since the last look, and return True. If none ran, take what appeared as the host's."""
         now = run_times(self._kernels())
         if now != self._seen:
             self._seen = now
             self._notices().extend(self._protection.sweep())
-        elif now:
+            return True
+        if now:
             known = self._protection
-            fresh = look_at(known.workspace, known.wanted, git_writable=known.git_writable)
+            fresh = look_at(known.workspace, known.wanted, git_writable=known.git_writable, has_git=known.has_git)
             self._protection = replace(known, existing=tuple(dict.fromkeys((*known.existing, *fresh.existing))))
+        return False
 
     async def forever(self, busy: Callable[[], bool]) -> None:
         """Look again and again while nothing runs, until cancelled."""

@@ -175,9 +175,9 @@ class RunSession:
         return _with_reasons(outcome, [*self._git_hint(outcome), *await self._sweep()])
 
     async def guarded(self) -> None:
-        """See to what idle kernels did to protected paths since the last call, before it is taken for the host's doing."""
-        if self._running == 0 and self.named.known():
-            await asyncio.get_running_loop().run_in_executor(None, self._guard.look)
+        """See to what idle kernels did to protected paths since the last call; what else appeared is taken for the host's doing."""
+        if self._running == 0:
+            await asyncio.get_running_loop().run_in_executor(None, self._guard.prepare)
 
     async def states(self) -> list[KernelState]:
         """What each named kernel is and has."""

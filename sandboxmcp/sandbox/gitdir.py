@@ -4,7 +4,7 @@ By default the repository is read-only inside. Where it is writable, an allow-li
 refs, logs, index, heads, messages, and the state of a rebase or cherry-pick that runs no command. Everything else git obeys or
 follows (settings, hooks, links, alternates, an `exec` line), so it is bound read-only where it exists, and moved aside where
 it appears.
-Sources: gitrepository-layout(5), git-worktree(1), git-rebase(1); git's sequencer.c for what a todo list may hold.
+Sources: gitrepository-layout(5), git-worktree(1).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from sandboxmcp.sandbox.git_content import runs_nothing, says_what_runs
 from sandboxmcp.sandbox.leads import first_line, settings_in
 from sandboxmcp.sandbox.openat import FOLDER, reader
 
@@ -34,16 +35,6 @@ _OBJECT_INFO = re.compile(r"(?:packs|commit-graph|tmp_\w+)(?:\.lock)?|commit-gra
 _LFS = frozenset({"cache", "incomplete", "objects", "tmp"})
 _ASIDE = re.compile(r".*\.quarantined-[0-9a-f]+")
 """What was moved aside already: git obeys nothing of that name."""
-_TODO = re.compile(r"git-rebase-todo(?:\.backup)?|done|todo")
-_HARMLESS = frozenset(
-    b"pick p reword r edit e squash s fixup f drop d label l reset t merge m break b noop update-ref u revert".split()
-)
-"""Commands of a todo list by which git runs no command of the shell's."""
-_STRATEGIES = frozenset(b"ort recursive resolve octopus ours subtree".split())
-"""git's own merge strategies: for another name it runs a program `git-merge-NAME`."""
-_AUTHOR = re.compile(rb"(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)=(?:'[^']*'(?:\\['!])?)+\n?)*")
-"""Older versions of git have the shell read this file, so it may hold quoted texts only."""
-_OPTION = re.compile(rb"\s*(?:\[options\]|(?P<key>[A-Za-z][A-Za-z-]*)\s*=\s*(?P<value>[\w.+@:/ -]*?))?\s*")
 _LONGEST = 4 << 20
 _DEEPEST = 64
 """Folders within folders: each is an open descriptor while it is looked into."""
@@ -196,39 +187,16 @@ def _sequencer(parent: int, name: str) -> Iterator[str]:
 
 
 def _runs_nothing(folder: int, name: str) -> bool:
-    check = _CHECKS.get(name) or (_todo if _TODO.fullmatch(name) else None)
-    if check is None:
+    if not says_what_runs(name):
         return True
     try:
         with reader(folder, name) as file:
             content = file.read(_LONGEST + 1)
     except (OSError, ValueError):
         return False
-    return len(content) <= _LONGEST and check(content)
+    return len(content) <= _LONGEST and runs_nothing(name, content)
 
 
-def _todo(content: bytes) -> bool:
-    """git cuts at line ends, then at the first blank or tab."""
-    for line in content.split(b"\n"):
-        words = re.split(rb"[ \t]", line.removesuffix(b"\r").lstrip(b" \t"), maxsplit=1)
-        if words[0] and not words[0].startswith(b"#") and words[0] not in _HARMLESS:
-            return False
-    return True
-
-
-def _options(content: bytes) -> bool:
-    for line in content.split(b"\n"):
-        match = _OPTION.fullmatch(line)
-        if match is None or (match["key"] == b"strategy" and match["value"] not in _STRATEGIES):
-            return False
-    return True
-
-
-_CHECKS: dict[str, Callable[[bytes], bool]] = {
-    "author-script": lambda content: bool(_AUTHOR.fullmatch(content)),
-    "opts": _options,
-    "strategy": lambda content: content.strip() in _STRATEGIES,
-}
 _FOLDERS: dict[str, Callable[[int, str], Iterator[str]]] = {
     "refs": _files_only,
     "logs": _files_only,

@@ -23,6 +23,8 @@ from sandboxmcp.sandbox.quarantine import present
 
 BARE_PARTS = ("branches", "commondir", "config", "config.worktree", "hooks", "info", "modules", "remotes", "worktrees")
 """What git obeys in a folder that is itself a repository."""
+BARE_CONTENT = ("HEAD", "index", "logs", "objects", "packed-refs", "refs", "shallow")
+"""What else it writes there."""
 _COMMANDS = frozenset(
     "askpass clean cmd command difffilter driver editor fsmonitor gitproxy helper packobjectshook pager process program smudge "
     "sshcommand textconv".split()
@@ -60,8 +62,13 @@ def leads(workspace: Path, names: Collection[str]) -> Leads:
     return Leads(tuple(name for name in found if name not in given), read)
 
 
+def is_bare(workspace: Path) -> bool:
+    """Whether the folder itself is a repository."""
+    return all(os.path.lexists(workspace / name) for name in ("HEAD", "refs", "objects"))
+
+
 def _bare(workspace: Path) -> Iterator[str]:
-    if all(os.path.lexists(workspace / name) for name in ("HEAD", "refs", "objects")):
+    if is_bare(workspace):
         yield from BARE_PARTS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -28,7 +28,9 @@ from sandboxmcp.sandbox.gitdir import outside_folders
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.leads import settings_in, user_settings
 from sandboxmcp.sandbox.overlay import layer_of, prepare
-from sandboxmcp.sandbox.protect import PROTECTED, Protection, look_at
+from sandboxmcp.sandbox.protect import Protection, look_at
+from sandboxmcp.sandbox.protected_paths import PROTECTED
+from sandboxmcp.sandbox.repositories import Repositories
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
 
@@ -72,6 +74,8 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     sockets, hide = sockets_of_host(workspace), covered(workspace)
     tools = tool_folders(settings["tool_folders"])
     hidden = _hidden(str(workspace), settings.data_dir)
+    if mode == "rw":
+        protection = replace(protection, repositories=Repositories(workspace))
     layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
     binds = _binds(view, outermost((*interpreter.folders, *tools, *outside_folders(workspace))), protection, hide, hidden)
@@ -106,7 +110,8 @@ def _binds(
     workspace = view.target
     outside = [folder for folder in installed if not _within(folder, workspace)]
     inside = {folder for folder in (*installed, *_our_own_code()) if _within(folder, workspace)}
-    read_only = sorted(inside | {f"{workspace}/{name}" for name in protection.existing})
+    unusual = protection.repositories.protected if protection.repositories is not None else ()
+    read_only = sorted(inside | {f"{workspace}/{name}" for name in (*protection.existing, *unusual)})
     movable = {f"{workspace}/{name}" for name in protection.mountpoints}
     movable |= {folder for path in (*read_only, *hidden) for folder in mountpoints_between(workspace, path)}
     binds = [Bind(folder, folder) for folder in outside]

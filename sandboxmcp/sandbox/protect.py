@@ -4,9 +4,9 @@ What exists when the sandbox starts is bound read-only, and every folder above i
 since a mountpoint cannot be renamed and its parent can (`mv .husky h2; mkdir .husky` plants a hook otherwise; tried).
 What does not exist cannot be bound: it is looked for after every script, and moved aside under a name that nothing obeys.
 The checkout's repository is read-only as a whole, or where scripts may write it, all but an allow-list (gitdir.py). What its
-settings, hooks and links lead to is protected too (leads.py). Not defended: settings in subfolders, the time between planting and
-sweeping, and build files that people run.
-Source: anthropics/sandbox-runtime's lists.
+settings, hooks and links lead to is protected too (leads.py). Repositories in other folders are judged by their content
+(repositories.py). Not defended: settings of editors and agents in subfolders, the time between planting and sweeping, and build
+files that people run. Source: protected.toml.
 """
 
 from __future__ import annotations
@@ -19,19 +19,10 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from sandboxmcp.sandbox.gitdir import unlisted, writable_folders
-from sandboxmcp.sandbox.leads import leads
+from sandboxmcp.sandbox.leads import BARE_CONTENT, is_bare, leads
+from sandboxmcp.sandbox.protected_paths import PROTECTED
 from sandboxmcp.sandbox.quarantine import FOLDER, move_aside, planted, prefixes, present, reached
-
-PROTECTED = (
-    ".github/hooks", ".husky", ".pre-commit-config.yaml",
-    ".lefthook", "lefthook.yml", ".lefthook.yml", "lefthook-local.yml", "HEAD",
-    ".claude", ".cursor", ".vscode", ".idea", ".mcp.json", ".sandboxmcp", "sandboxmcp.toml", ".envrc",
-    ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc", ".windsurf", ".roo", ".kiro",
-    ".amazonq", ".junie", ".continue", ".aider.conf.yml", ".zed", ".helix", ".fleet", ".devcontainer", ".devcontainer.json",
-    ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".mise", ".mise.toml", "mise.toml",
-)  # fmt: skip
-"""`HEAD`: with it, `refs` and `objects` the folder itself is a repository, and its `config` and `hooks` are git's."""
-
+from sandboxmcp.sandbox.repositories import GIT, Repositories
 
 _TRIES = 3
 """Looks at a repository in which a script that still runs makes folders vanish."""
@@ -46,6 +37,8 @@ class Protection:
     """What is protected in every workspace, and what the user's settings add."""
     git_writable: bool
     """Scripts may write the checkout's repository, as far as the allow-list goes."""
+    has_git: bool
+    """There was a `.git`. One that appears later is judged by its content."""
     names: tuple[str, ...]
     """`wanted`, what of the repository is not to be written, and what its settings and links lead to."""
     existing: tuple[str, ...]
@@ -54,20 +47,22 @@ class Protection:
     """Device and inode of the workspace itself; (0, 0) when it is gone."""
     links: tuple[tuple[str, str], ...]
     """(path, target): a link, or a path through one. It cannot be bound; a changed one is put back."""
-    repositories: tuple[str, ...] = ()
-    """Folders of git's in which an allow-list says what scripts may have written."""
+    writable: tuple[str, ...] = ()
+    """Git folders in which an allow-list says what scripts may have written."""
     identities: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """What each of `existing` was. What the host replaces (git and editors save so) takes our read-only mount off it."""
     read: tuple[str, ...] = ()
     """Whole paths of what else was read to know `names`."""
     stamp: list[object] = field(default_factory=list, compare=False)
     """What lstat(2) said of all that this was made from, when it was last found to be so."""
+    repositories: Repositories | None = field(default=None, compare=False)
+    """What is looked at in every folder; None: scripts do not write in the workspace."""
 
     @property
     def mountpoints(self) -> tuple[str, ...]:
         """Folders above protected paths that exist, outermost first: each must be a mountpoint."""
-        parents = {str(parent) for name in (*self.names, *self.repositories) for parent in PurePosixPath(name).parents} - {"."}
-        movable = (parents | set(self.repositories)) - set(self.existing)
+        parents = {str(parent) for name in (*self.names, *self.writable) for parent in PurePosixPath(name).parents} - {"."}
+        movable = (parents | set(self.writable)) - set(self.existing)
         return tuple(sorted(one for one in movable if _is_real_folder(self.workspace, one)))
 
     @property
@@ -76,10 +71,12 @@ class Protection:
 
         Only where something that this was made from has another time of change, all of it is looked at again.
         """
+        if self.repositories is not None and self.repositories.outdated:
+            return True
         now = self._stamped()
         if self.stamp == now:
             return False
-        if look_at(self.workspace, self.wanted, git_writable=self.git_writable) != self:
+        if look_at(self.workspace, self.wanted, git_writable=self.git_writable, has_git=self.has_git) != self:
             return True
         self.stamp[:] = now
         return False
@@ -94,9 +91,10 @@ class Protection:
         except OSError:
             return []  # the workspace itself is gone; whoever asks for it next is told
         try:
-            return list(self._swept(root))
+            said = list(self._swept(root))
         finally:
             os.close(root)
+        return [*said, *(self.repositories.look() if self.repositories is not None else ())]
 
     def _swept(self, root: int) -> Iterator[str]:
         links = dict(self.links)
@@ -106,7 +104,7 @@ class Protection:
         missing = set(self.names) - set(self.existing)
         for name in present(root, (name for name in self.names if name in missing)):
             yield from reached(root, name, partial(self._put_right, root, name, links))
-        for folder in self.repositories:
+        for folder in self.writable:
             for name in self._unlisted(root, folder):
                 yield from reached(root, name, partial(self._put_right, root, name, links))
 
@@ -114,7 +112,7 @@ class Protection:
         """What scripts may not have written in a repository; all of it where it cannot be looked through."""
         for _ in range(_TRIES):
             try:
-                return [name for name in unlisted(root, folder, self.repositories) if name not in self.existing]
+                return [name for name in unlisted(root, folder, self.writable) if name not in self.existing]
             except FileNotFoundError:
                 continue
             except OSError:
@@ -138,12 +136,18 @@ class Protection:
         return [_identity(self.workspace), there, missing, [_stamp(path) for path in self.read]]
 
 
-def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED, *, git_writable: bool = False) -> Protection:
-    """How the protected paths stand now."""
+def look_at(
+    workspace: Path, names: tuple[str, ...] = PROTECTED, *, git_writable: bool = False, has_git: bool | None = None
+) -> Protection:
+    """How the protected paths stand now. `has_git`: whether its `.git` is the project's own; by default if there is one."""
     existing, links = dict[str, tuple[int, ...]](), {}
     wanted = names
-    repositories = writable_folders(workspace) if git_writable else ()
-    names += _of_repositories(workspace, repositories)
+    has_git = os.path.lexists(workspace / GIT) if has_git is None else has_git
+    writable = writable_folders(workspace) if git_writable and has_git else ()
+    if has_git:
+        names += _unlisted(workspace, writable) if writable else (GIT,)
+    if not git_writable and is_bare(workspace):
+        names += tuple(name for name in BARE_CONTENT if os.path.lexists(workspace / name))
     found = leads(workspace, names)
     names += found.paths
     for name in present(os.fspath(workspace), names):
@@ -158,11 +162,12 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED, *, git_writable
         workspace,
         wanted,
         git_writable,
+        has_git,
         names,
         tuple(existing),
         _identity(workspace),
         tuple(sorted(links.items())),
-        repositories,
+        writable,
         tuple(existing.items()),
         found.read,
     )
@@ -170,13 +175,11 @@ def look_at(workspace: Path, names: tuple[str, ...] = PROTECTED, *, git_writable
     return stood
 
 
-def _of_repositories(workspace: Path, repositories: tuple[str, ...]) -> tuple[str, ...]:
-    """`.git` as a whole, or what is in the writable repositories beside what scripts may write."""
-    if not repositories:
-        return (".git",) if os.path.lexists(workspace / ".git") else ()
+def _unlisted(workspace: Path, writable: tuple[str, ...]) -> tuple[str, ...]:
+    """What is in the writable git folders beside what scripts may write."""
     root = os.open(workspace, FOLDER)
     try:
-        return tuple(name for folder in repositories for name in unlisted(root, folder, repositories))
+        return tuple(name for folder in writable for name in unlisted(root, folder, writable))
     finally:
         os.close(root)
 

@@ -6,6 +6,7 @@ An item that still runs may swap any component for a link to the host's files, s
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import stat
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MOST_LISTED = 1_000
 _MOST_COUNTED = 100
 _LONGEST_LEAF = 200
 
@@ -24,18 +27,37 @@ def prefixes(name: str) -> list[str]:
 
 
 def present(root: int | str, names: Iterable[str]) -> Iterator[str]:
-    """Those of which something is there below a folder: most are not, and cost one look at the first part that they share."""
-    tops: dict[str, bool] = {}
+    """Those of which something is there below a folder: one listing tells that of the first parts, most of which are not there."""
+    there: dict[str, bool] = {}
+    listed = _listed(root)
     for name in names:
         top = name.partition("/")[0]
-        if top not in tops:
-            try:
-                os.stat(top, dir_fd=root, follow_symlinks=False) if isinstance(root, int) else os.lstat(f"{root}/{top}")
-                tops[top] = True
-            except OSError:
-                tops[top] = False
-        if tops[top]:
+        if top not in there:
+            there[top] = (listed is None and _exists(root, top)) or (listed is not None and top.lower() in listed)
+        if there[top]:
             yield name
+
+
+def _listed(root: int | str) -> set[str] | None:
+    """Names in a folder in small letters, since some file systems ignore capitals. None: there are many, or it cannot be read."""
+    try:
+        fd = os.open(".", _LIST, dir_fd=root) if isinstance(root, int) else os.open(root, _LIST)
+    except OSError:
+        return None
+    try:
+        with os.scandir(fd) as entries:
+            names = [entry.name.lower() for entry in itertools.islice(entries, _MOST_LISTED)]
+        return set(names) if len(names) < _MOST_LISTED else None
+    finally:
+        os.close(fd)
+
+
+def _exists(root: int | str, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=root, follow_symlinks=False) if isinstance(root, int) else os.lstat(f"{root}/{name}")
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ def planted(workspace):
     yield
     root = os.open(workspace, os.O_RDONLY)
     try:
-        found = [name for folder in before.repositories for name in unlisted(root, folder, before.repositories)]
+        found = [name for folder in before.writable for name in unlisted(root, folder, before.writable)]
     finally:
         os.close(root)
     yield sorted(set(found) - set(before.existing))
