@@ -1,10 +1,11 @@
 """A walk over all folders of a workspace that finds entries by their names, and reads only those folders anew that have changed.
 
-A folder's change time cannot be set by a script, so a folder whose device, inode and change time are as they were has the same
-entries. The time has a coarse tick: what had changed less than two seconds before it was read is read again the next time. (A
-file system of another machine, whose clock is behind ours, can hide a change within one tick.) Breadth first, so that a bound
-leaves out what lies deepest; loose objects of repositories come last. Links are not followed. Each folder is opened without
-following a link on the way, since a script that still runs may swap any component for one.
+Folders are watched (folder_watch.py). Where that cannot be, each is looked at: a folder's change time cannot be set by a script,
+so one whose device, inode and change time are as they were has the same entries. The time has a coarse tick: what had changed
+less than two seconds before it was read is read again the next time. (A file system of another machine, whose clock is behind
+ours, can hide a change within one tick.) Breadth first, so that a bound leaves out what lies deepest; loose objects of
+repositories come last. Links are not followed. Each folder is opened without following a link on the way, since a script that
+still runs may swap any component for one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from sandboxmcp.sandbox.folder_watch import FolderWatch
 from sandboxmcp.sandbox.openat import FOLDER
 
 MOST_FOLDERS = 20_000
@@ -58,6 +60,9 @@ class _Folder:
 
     which: tuple[int, int, int]
     settled: bool
+    """Its change time was old enough to tell of the next change."""
+    whole: bool = True
+    """All of it was read."""
     subfolders: tuple[str, ...] = ()
     found: tuple[Found, ...] = ()
     is_git: bool = False
@@ -90,23 +95,32 @@ class FolderWalk:
         self._most_entries = most_entries
         self._known: dict[str, _Folder] = {}
         self._entries = 0
+        self._watch = FolderWatch()
+        self._quiet: tuple[frozenset[str], Walked] | None = None
+        """What a walk came across whose folders are all watched, and what it skipped."""
 
     def walk(self, root: int, skip: frozenset[str] = frozenset(), opens: Callable[[int], None] | None = None) -> Walked:
         """Everything below the open folder but the folders in `skip`.
 
         `opens`: makes a folder of ours passable that could not be read, given an open descriptor of it.
         """
+        touched = self._watch.changed()
+        if not touched and self._quiet is not None and self._quiet[0] == skip and self._unchanged(root, "", confirm=True):
+            return self._quiet[1]
         walked, fresh, self._entries = Walked(), dict[str, _Folder](), 0
-        waiting: deque[tuple[str, str | None]] = deque([("", "")])
-        last: deque[tuple[str, str | None]] = deque()
+        # (folder, the git folder that it lies in, whether it may be another one than the last time)
+        waiting: deque[tuple[str, str | None, bool]] = deque([("", "", True)])
+        last: deque[tuple[str, str | None, bool]] = deque()
         while waiting or last:
             if len(fresh) >= self._most_folders or self._entries > self._most_entries:
                 walked.left_out = len(waiting) + len(last)
                 break
-            path, owner = (waiting or last).popleft()
-            folder = self._unchanged(root, path) or self._read(root, path, walked, opens)
+            path, owner, confirm = (waiting or last).popleft()
+            unchanged = self._unchanged(root, path, confirm)
+            folder = unchanged or self._read(root, path, walked, opens)
             if folder is None:
                 continue
+            read = unchanged is None
             fresh[path] = folder
             walked.found.extend(folder.found)
             if folder.is_git:
@@ -119,16 +133,24 @@ class FolderWalk:
                 if below in skip:
                     continue
                 if owner is None:
-                    last.append((below, None))
+                    last.append((below, None, read))
                 else:
-                    waiting.append((below, None if folder.is_git and below.endswith("/objects") else owner))
+                    waiting.append((below, None if folder.is_git and below.endswith("/objects") else owner, read))
         self._known = fresh
+        quiet = not walked.left_out and all(map(self._watch.knows, fresh))
+        self._quiet = (skip, walked) if quiet else None
         return walked
 
-    def _unchanged(self, root: int, path: str) -> _Folder | None:
+    def _unchanged(self, root: int, path: str, confirm: bool) -> _Folder | None:
+        """What a folder held the last time, if nothing in it has changed. A watch tells that of the folder that it was put on,
+        so where another one may have come in its place (`confirm`) it is looked at.
+        """
         known = self._known.get(path)
-        if known is None or not known.settled:
+        watched = self._watch.knows(path)
+        if known is None or not (known.settled or watched) or not known.whole:
             return None
+        if watched and not confirm:
+            return known
         try:
             found = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
         except OSError:
@@ -160,6 +182,7 @@ class FolderWalk:
         return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=True)
 
     def _listed(self, fd: int, path: str, walked: Walked) -> _Folder:
+        self._watch.add(fd, path)
         now = time.time_ns()
         status = os.fstat(fd)
         folder = _Folder((status.st_dev, status.st_ino, status.st_ctime_ns), status.st_ctime_ns < now - YOUNG_NS)
@@ -172,7 +195,7 @@ class FolderWalk:
                 self._entries += 1
                 if self._entries > self._most_entries:
                     walked.left_out += 1
-                    folder.settled = False
+                    folder.whole = False
                     break
                 kind = _kind(entry)
                 lowered = folded(entry.name)
