@@ -14,7 +14,9 @@ from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.bwrap import GUEST, SHIM_CODE, SHIM_INTERPRETER, SHIMS, Bind, SandboxProfile, mountpoints_between
 from sandboxmcp.sandbox.covered import Covered, covered, sockets_of_host
+from sandboxmcp.sandbox.git_masks import git_files
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
+from sandboxmcp.sandbox.masked import MaskedCopies, Masker, blank, certain
 from sandboxmcp.sandbox.overlay import layer_of, prepare
 from sandboxmcp.sandbox.protect import PROTECTED, Protection, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
@@ -23,8 +25,6 @@ from sandboxmcp.sandbox.workspace import checked_workspace
 _PACKAGE = Path(__file__).resolve().parent.parent
 _MOST_BINDS = 2_500
 """Bubblewrap takes 9,000 arguments, three for each."""
-COVER = data_folder("kernels") / "guest" / "empty"
-"""Not /dev/null: bubblewrap mounts without devices, and a reader is to find an empty file, not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,23 @@ class Plan:
     profile: SandboxProfile
     interpreter: Interpreter
     protection: Protection
+    masked: MaskedCopies
+    """What stands in for files of secrets; whoever has the plan removes them at the end."""
     written: Path
     """Where on the host that lands which scripts write in the workspace."""
     layer: Path | None = None
     """Of the overlay, where there is one."""
     sockets: frozenset[str] = frozenset()
     """On which programs of the host listened in the workspace when this was made; those that can be found are covered."""
-    secrets: tuple[str, ...] = ()
-    """Files that `COVER` stands in for, as whole paths."""
 
 
-def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
+def plan_sandbox(
+    settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None, mask: Masker = blank
+) -> Plan:
     """The plan for the workspace in force.
 
-    `brokered`: programs whose names lead to the shim inside; `environment`: variables that scripts have beside ours.
+    `brokered`: programs whose names lead to the shim inside; `environment`: variables that scripts have beside ours; `mask`: what
+    of a file of secrets is shown.
 
     Raises:
         UsageError: the workspace may not be one.
@@ -61,18 +64,20 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
     mode: str = settings["workspace_mode"]
     layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
-    binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, hide, hidden)
-    if len(binds) > _MOST_BINDS:
-        such = ", ".join((*hide.secrets, *hide.sockets, *protection.existing)[:3])
-        raise UsageError(
-            f"{len(binds):,} paths of the workspace are to be covered or protected, such as {such}; {_MOST_BINDS:,} can be",
-            "Remove files that only look like secrets, or choose a smaller folder.",
-        )
+    _require_few(len(certain(hide.secrets)), hide, protection)
+    masked = MaskedCopies.make(workspace, hide.secrets, mask, _places(settings.data_dir))
+    covers = (*(Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets), *masked.binds)
+    binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, covers, hidden)
+    try:
+        _require_few(len(binds), hide, protection)
+    except UsageError:
+        masked.remove()
+        raise
     profile = SandboxProfile(
         workspace=str(workspace),
         binds=binds,
         links={**interpreter.links, **_shims(interpreter, brokered)},
-        files={SHIM_CODE: _shim_code()} if brokered else {},
+        files={**({SHIM_CODE: _shim_code()} if brokered else {}), **git_files(str(workspace), masked.names)},
         system_folders=system_folders(),
         hidden=hidden,
         path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
@@ -80,11 +85,11 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         tmpfs_bytes=settings["limits.tmpfs"],
     )
     written = workspace if layer is None else layer / "upper"
-    return Plan(profile, interpreter, protection, written, layer, sockets, tuple(f"{workspace}/{name}" for name in hide.secrets))
+    return Plan(profile, interpreter, protection, masked, written, layer, sockets)
 
 
 def _binds(
-    view: Bind, installed: Collection[str], protection: Protection, hide: Covered, hidden: tuple[str, ...] = ()
+    view: Bind, installed: Collection[str], protection: Protection, covers: Collection[Bind], hidden: tuple[str, ...] = ()
 ) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only.
 
@@ -100,10 +105,24 @@ def _binds(
     binds.append(view)
     binds += [Bind(folder, folder, writable=True) for folder in sorted(movable) if view.writable and not view.layer]
     binds += [Bind(path, path) for path in read_only]
-    binds += [Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets]
-    binds += [Bind(str(COVER), f"{workspace}/{name}") for name in hide.secrets]
+    binds += covers
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
+
+
+def _require_few(count: int, hide: Covered, protection: Protection) -> None:
+    """Raises: UsageError, bubblewrap takes no such number of mounts."""
+    if count > _MOST_BINDS:
+        such = ", ".join((*(one.path for one in hide.secrets), *hide.sockets, *protection.existing)[:3])
+        raise UsageError(
+            f"{count:,} paths of the workspace are to be covered or protected, such as {such}; {_MOST_BINDS:,} can be",
+            "Remove files that only look like secrets, or choose a smaller folder.",
+        )
+
+
+def _places(data: Path) -> list[Path]:
+    """Where masked copies may lie, the best first: in memory, else on the disk."""
+    return [Path(place) for place in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm") if place] + [data]
 
 
 def _obeyed(settings: Settings, workspace: str) -> list[str]:
