@@ -20,8 +20,11 @@ _DIALECTS: tuple[Dialect, ...] = ("env", "lines", "toml", "yaml")
 _LINE = re.compile(rb"[^\n]+")
 _URL_USER = re.compile(rb"://([^\n]*)@")
 _KEY_BLOCK = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)", re.S
+    rb"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----(.*?)"
+    rb"(?:-----END (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----|\Z)",
+    re.S,
 )
+_OPENVPN_BLOCK = re.compile(rb"<(key|tls-auth|tls-crypt(?:-v2)?|secret|auth-user-pass|pkcs12)>(.*?)(?:</\1>|\Z)", re.S)
 _PUTTY_KEY = re.compile(rb"^Private-Lines:[^\n]*\n(.*)", re.M | re.S)
 _NETRC_WORD = re.compile(rb"[^\s]+|\n")
 _NETRC_STATES = {
@@ -103,6 +106,7 @@ def _key(data: bytes, kind: SecretKind) -> list[Span]:
     if (putty := _PUTTY_KEY.search(data)) is not None:
         return [Span(*putty.span(1))]
     spans = [Span(*block.span(1)) for block in _KEY_BLOCK.finditer(data)]
+    spans += [Span(*block.span(2)) for block in _OPENVPN_BLOCK.finditer(data)]
     return spans or [Span(0, len(data))]
 
 

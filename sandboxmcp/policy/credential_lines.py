@@ -32,6 +32,8 @@ _TOML_SCALAR = re.compile(rb"[-+]?\d[\d_.:eETZxob+ -]*|true|false")
 _PART = re.compile(rb"\"(?:[^\"\\\n]|\\.)*+\"?|'[^'\n]*+'?|[^\s\[\]{}()\"',=:]++[:=]?")
 _MIDDLE = re.compile(rb"([\w.$-]{2,60}+)[\"']?(?:[ \t]{0,20}(?:=>|[=:])|(?<=[\"']),)[ \t]{0,20}+(?![=:>])")
 _MIDDLE_VALUE = re.compile(rb"\"((?:[^\"\\\n]|\\.)*+)|'((?:[^'\\\n]|\\.)*+)|([^\s\"'<>,;&}\])]*+)")
+_YAML_VALUE = re.compile(rb"\"((?:[^\"\\\n]|\\.)*+)|'((?:[^'\\\n]|\\.)*+)|([^\n\"'<>,;&}\])]*+)")
+"""YAML's plain texts have blanks in them."""
 _XML_ELEMENT = re.compile(rb"<([\w:.-]{1,80}+)[^<>]*+>\s*+(?:<!\[CDATA\[(.*?)(?:\]\]>|\Z)|([^<]*+))", re.S)
 _XML_NAMED = re.compile(rb"\b(?:key|name)=([\"'])([^\"'<>]{1,100}+)\1[^<>]{0,200}?\bvalue=([\"'])([^\"'<>]*+)", re.I)
 _SECRET_KIND = re.compile(rb"^kind:[ \t]*[\"']?Secret\b", re.M)
@@ -211,9 +213,10 @@ def _parts(data: bytes, start: int, end: int, filler: Filler) -> list[Span]:
 def _in_the_middle(data: bytes, start: int, end: int, filler: Filler) -> list[Span]:
     """Values of keys that name a credential, wherever they stand in a line."""
     spans = []
+    value_of = _YAML_VALUE if filler == "letters" else _MIDDLE_VALUE
     while (key := _MIDDLE.search(data, start, end)) is not None:
         start = key.end()
-        if names_credential(key[1]) and (value := _MIDDLE_VALUE.match(data, start, end)):
+        if names_credential(key[1]) and (value := value_of.match(data, start, end)):
             group = value.lastindex or 3
             start = max(start, value.end())
             if not is_placeholder(value[group]):

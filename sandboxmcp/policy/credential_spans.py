@@ -27,6 +27,7 @@ _FILLERS: dict[Filler, bytes] = {
 }
 _JSON_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\],:]|[^\s"{}\[\],:]++', re.S)
 _JSON_COLON = re.compile(rb"\s*+:")
+_JSON_ASSIGNED = re.compile(rb"(?<![\w.-])([\w.-]{2,60}+)=([^\s&;\"]++)|(?<=\")([\w-]{2,60}+):[ ]([^\"]++)")
 _JSON_NUMBER = re.compile(rb"-?\d[\d.eE+-]*")
 _SHALLOW = (b"auth", b"authorization", b"pass")
 """Keys whose value may be an object of settings, the keys in which decide for themselves."""
@@ -73,6 +74,7 @@ def json_spans(data: bytes, *, every: bool) -> list[Span]:
     spans: list[Span] = []
     above: list[bool] = []
     wanted = deep = every
+    option = False
     for token in _JSON_TOKEN.finditer(data):
         text, word = token[0], token[0].strip(b"\"'")
         if text in (b"{", b"["):
@@ -80,15 +82,26 @@ def json_spans(data: bytes, *, every: bool) -> list[Span]:
         elif text in (b"}", b"]", b","):
             _ = above.pop() if above and text != b"," else None
             wanted = deep = above[-1] if above else every
+            option = option and text == b","
         elif text == b":":
             continue
         elif _JSON_COLON.match(data, token.end()):
             all_below = above[-1] if above else every
             wanted = all_below or names_credential(word)
             deep = all_below or (wanted and word.lower() not in _SHALLOW)
-        elif wanted and (every or not is_placeholder(word)):
-            spans.append(_json_value(text, *token.span()))
+        else:
+            if not (wanted or option):
+                spans += _in_text(data, *token.span())
+            elif every or not is_placeholder(word):
+                spans.append(_json_value(text, *token.span()))
+            option = word.startswith(b"-") and names_credential(word)
     return [span for span in spans if span.start < span.end]
+
+
+def _in_text(data: bytes, start: int, end: int) -> list[Span]:
+    """In a text such as an argument, a header or a URL: what follows `--token=`, `Authorization: ` or `?api_key=`."""
+    found = [(one[1] or one[3], one.span(one.lastindex or 2)) for one in _JSON_ASSIGNED.finditer(data, start, end)]
+    return [Span(*span) for key, span in found if names_credential(key) and not is_placeholder(data[slice(*span)])]
 
 
 def _json_value(text: bytes, start: int, end: int) -> Span:

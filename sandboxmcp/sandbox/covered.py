@@ -13,13 +13,15 @@ from pathlib import Path
 
 from sandboxmcp.sandbox.secret_names import kind_of
 
-_PRIVATE = (b"PRIVATE KEY", b"PuTTY-User-Key-File")
+_PRIVATE = (b"PRIVATE KEY", b"PuTTY-User-Key-File", b"OpenVPN Static key", b"<auth-user-pass>")
 _BARE_KEY = re.compile(rb"\s*[\w+/=-]{16,512}\s*")
 """A `.key` of one word, as Rails writes them."""
 _LOOKED_AT = 1 << 20
 """Bytes of a possible key that are read; a bundle of certificates holds none."""
 _DULL = ("/.git/objects", "/__pycache__")
 """Folders with very many files that would use up the look."""
+_LONGEST = 2_000
+"""Bytes of a folder's path: much longer ones cannot be mounted, and a script can make paths that nobody can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Covered:
     """Of programs of the host: a read-only bind does not keep anyone from connecting. Covered by something empty."""
     secrets: tuple[Secret, ...]
     """Files whose name or content says that they hold credentials. Covered by a masked copy."""
+    unseen: tuple[str, ...] = ()
+    """Folders, as whole paths, that cannot be looked into: a script may have closed them. Covered by an empty one."""
 
 
 def covered(workspace: Path, most_entries: int = 100_000) -> Covered:
@@ -49,31 +53,53 @@ def covered(workspace: Path, most_entries: int = 100_000) -> Covered:
     """
     sockets: list[str] = []
     secrets: dict[str, str] = {}
-    for entry in _entries(workspace, most_entries):
-        if entry.is_file(follow_symlinks=False):
-            if is_secret(entry.path):
-                secrets[entry.path] = entry.path
-        elif entry.is_symlink():
-            if kind_of(entry.path) is not None and (target := _inside(entry.path, workspace)) and is_secret(target, entry.path):
-                secrets.setdefault(target, entry.path)
-        elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-            sockets.append(os.path.relpath(entry.path, workspace))
-    secrets |= _other_names(secrets, _entries(workspace, most_entries))
+    unseen: list[str] = []
+    for entry in _entries(workspace, most_entries, unseen):
+        with contextlib.suppress(FileNotFoundError):
+            if entry.is_file(follow_symlinks=False):
+                if is_secret(entry.path):
+                    secrets[entry.path] = entry.path
+            elif entry.is_symlink():
+                if kind_of(entry.path) is not None and (target := _inside(entry.path, workspace)) and is_secret(target, entry.path):
+                    secrets.setdefault(target, entry.path)
+            elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                sockets.append(os.path.relpath(entry.path, workspace))
+    secrets |= _other_names(secrets, _entries(workspace, most_entries, []))
     found = (Secret(os.path.relpath(path, workspace), os.path.relpath(known, workspace)) for path, known in secrets.items())
-    return Covered(tuple(sorted(sockets)), tuple(sorted(found, key=lambda one: one.path)))
+    return Covered(tuple(sorted(sockets)), tuple(sorted(found, key=lambda one: one.path)), tuple(sorted(unseen)))
 
 
-def _entries(workspace: Path, most: int) -> Iterator[os.DirEntry[str]]:
-    """Everything but folders, those near the top first."""
-    waiting, seen = deque([os.fspath(workspace)]), 0
+def _entries(workspace: Path, most: int, unseen: list[str]) -> Iterator[os.DirEntry[str]]:
+    """Everything but folders, those near the top first; `unseen` takes the folders that cannot be looked into.
+
+    A script could move a secret into any folder, so dull ones are looked into as well, at last and up to as many entries again.
+    """
+    dull: list[str] = []
+    yield from _walked(deque([os.fspath(workspace)]), most, unseen, dull)
+    yield from _walked(deque(dull), most, unseen, None)
+
+
+def _walked(waiting: deque[str], most: int, unseen: list[str], dull: list[str] | None) -> Iterator[os.DirEntry[str]]:
+    seen = 0
     while waiting and seen < most:
-        with contextlib.suppress(OSError), os.scandir(waiting.popleft()) as entries:
-            for entry in entries:
-                seen += 1
-                if not entry.is_dir(follow_symlinks=False):
-                    yield entry
-                elif not entry.path.endswith(_DULL):
-                    waiting.append(entry.path)
+        folder = waiting.popleft()
+        if len(os.fsencode(folder)) > _LONGEST:
+            unseen.append(folder)
+            continue
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    seen += 1
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield entry
+                    elif dull is not None and entry.path.endswith(_DULL):
+                        dull.append(entry.path)
+                    else:
+                        waiting.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # it has gone meanwhile
+        except OSError:
+            unseen.append(folder)
 
 
 def _inside(link: str, workspace: Path) -> str:
@@ -116,7 +142,7 @@ def sockets_of_host(workspace: Path, listed: Path = Path("/proc/net/unix")) -> f
 def is_secret(path: str, known_as: str = "") -> bool:
     """Whether a file's name, or the other one by which it is known, says that it may hold credentials.
 
-    What would be one only as a private key is looked into.
+    What would be one only as a private key is looked into; one that is too large for that counts as one.
     """
     kind = kind_of(known_as or path)
     if kind is None or kind.degree != "key":
@@ -126,7 +152,17 @@ def is_secret(path: str, known_as: str = "") -> bool:
             head = file.read(_LOOKED_AT)
     except OSError:
         return True
-    return any(mark in head for mark in _PRIVATE) or (path.endswith(".key") and _BARE_KEY.fullmatch(head) is not None)
+    return _looks_like_key(head) or (path.lower().endswith(".key") and _is_bare_key(head)) or len(head) == _LOOKED_AT
+
+
+def _looks_like_key(head: bytes) -> bool:
+    text = head.replace(b"\0", b"")  # as in UTF-16
+    return any(mark in text for mark in _PRIVATE)
+
+
+def _is_bare_key(head: bytes) -> bool:
+    """One word, or a key in DER, which begins with a sequence of more than 127 bytes."""
+    return _BARE_KEY.fullmatch(head) is not None or head[:2] in (b"0\x81", b"0\x82")
 
 
 def _is_socket(path: str) -> bool:

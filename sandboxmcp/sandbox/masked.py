@@ -27,7 +27,7 @@ Masker = Callable[[str, bytes], bytes]
 """From the name by which a file is read and its content to a masked content of equal length; the same if it holds no secret."""
 LARGEST = 1 << 20
 """Bytes of one file that are read; a larger one is shown as zeros of its length."""
-MOST_READ = 16 << 20
+MOST_READ = 4 << 20
 """Bytes of all files that are read for one sandbox."""
 
 
@@ -84,6 +84,11 @@ class MaskedCopies:
     def names(self) -> tuple[str, ...]:
         """What is shown masked, relative to the workspace."""
         return tuple(one.path for one in self._known if one.copy)
+
+    @property
+    def secrets(self) -> list[Secret]:
+        """The files that they cover."""
+        return [Secret(one.path, one.known_as) for one in self._known if one.copy]
 
     @property
     def binds(self) -> tuple[Bind, ...]:

@@ -18,6 +18,7 @@ from sandboxmcp.sandbox.git_masks import git_files
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.masked import MaskedCopies, Masker, blank, certain
 from sandboxmcp.sandbox.overlay import layer_of, prepare
+from sandboxmcp.sandbox.pinned import moved, pin
 from sandboxmcp.sandbox.protect import PROTECTED, Protection, look_at
 from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace import checked_workspace
@@ -64,12 +65,15 @@ def plan_sandbox(
     mode: str = settings["workspace_mode"]
     layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
-    _require_few(len(certain(hide.secrets)), hide, protection)
-    masked = MaskedCopies.make(workspace, hide.secrets, mask, _places(settings.data_dir))
+    hidden += hide.unseen
+    secrets = (*hide.secrets, *moved(workspace, hide))
+    _require_few(len(certain(secrets)) + len(hidden), hide, protection)
+    masked = MaskedCopies.make(workspace, secrets, mask, _places(settings.data_dir))
+    pin(workspace, masked.secrets)
     covers = (*(Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets), *masked.binds)
     binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, covers, hidden)
     try:
-        _require_few(len(binds), hide, protection)
+        _require_few(len(binds) + len(hidden), hide, protection)
     except UsageError:
         masked.remove()
         raise
@@ -113,7 +117,7 @@ def _binds(
 def _require_few(count: int, hide: Covered, protection: Protection) -> None:
     """Raises: UsageError, bubblewrap takes no such number of mounts."""
     if count > _MOST_BINDS:
-        such = ", ".join((*(one.path for one in hide.secrets), *hide.sockets, *protection.existing)[:3])
+        such = ", ".join((*(one.path for one in hide.secrets), *hide.sockets, *hide.unseen, *protection.existing)[:3])
         raise UsageError(
             f"{count:,} paths of the workspace are to be covered or protected, such as {such}; {_MOST_BINDS:,} can be",
             "Remove files that only look like secrets, or choose a smaller folder.",

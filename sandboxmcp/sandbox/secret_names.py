@@ -115,7 +115,7 @@ _EXACT = _named({
     # one token or password in a file, or an encrypted store
     _WHOLE: ".vault-token .vault_pass .vault_pass.txt .vault-pass .vault_password .vault_password.txt vault_pass.txt master.key"
     " secret.key secret_key secret_key_base .secret .secret_key .token .mylogin.cnf .rediscli_auth accesskeys.csv credentials.csv"
-    " credentials.db access_tokens.db secring.gpg .erlang.cookie token.pickle",
+    " credentials.db settings-security.xml access_tokens.db secring.gpg .erlang.cookie token.pickle",
     # package managers; HTTP clients; Jupyter; SonarQube; Gradle, Android; Spring; ansible; WireGuard
     _SOME_LINES: ".npmrc .yarnrc .pypirc pip.conf pip.ini .condarc .gemrc .wgetrc .hgrc hgrc"
     " .terraformrc terraform.rc sonar-project.properties gradle.properties local.properties application.properties"
@@ -128,11 +128,12 @@ _EXACT = _named({
     " .ftppass mcp.json .mcp.json settings.local.json claude_desktop_config.json ormconfig.json .deployment-config.json"
     " jupyter_server_config.json opencode.json .opencode.json",
     # Maven, NuGet, FileZilla
-    _SOME_XML: "settings.xml settings-security.xml nuget.config sitemanager.xml recentservers.xml filezilla.xml",
+    _SOME_XML: "settings.xml nuget.config sitemanager.xml recentservers.xml filezilla.xml",
 })  # fmt: skip
 _ENDINGS = _named({
     _ENV: "env",
-    _KEY: "pem key ppk asc p8 ovpn",
+    _KEY: "pem key asc ovpn",
+    _SURE_KEY: "ppk p8",
     _WHOLE: "p12 pfx pkcs12 jks keystore bcfks kdbx kdb agekey",
     _JSON: "tfstate",
     _SOME_LINES: "tfvars",

@@ -220,6 +220,50 @@ def test_a_change_on_the_host_is_seen_by_the_next_script(planted: Any) -> None:
     )
 
 
+DEEPER = """
+import os
+at = top = os.open(".", 0)
+for _ in range(30):
+    os.mkdir("d" * 200, dir_fd=at)
+    at = os.open("d" * 200, 0, dir_fd=at)
+os.rename("conf", "conf", src_dir_fd=top, dst_dir_fd=at)
+"""
+SEARCH = """
+import os
+for folder, folders, files, here in os.fwalk("."):
+    for name in folders:
+        try:
+            os.chmod(name, 0o755, dir_fd=here)
+        except OSError:
+            pass
+    for name in files:
+        try:
+            print(open(os.open(name, os.O_RDONLY, dir_fd=here), errors="replace").read())
+        except OSError:
+            pass
+"""
+MOVES = {
+    "a folder that says what its file is": "mv .docker d2; mv secrets s2",
+    "into dull folders": "mkdir -p a/__pycache__ .git/objects/ab; mv .docker a/__pycache__; mv secrets .git/objects/ab",
+    "a link removed": "rm -f .env.link",
+    "a folder closed": "chmod 0 conf",
+    "a path that is too long to be named": f"python3 - <<'EOF'\n{DEEPER}\nEOF",
+}
+
+
+@pytest.mark.parametrize("code", MOVES.values(), ids=MOVES)
+def test_what_a_script_moved_is_covered_in_the_next_sandbox_too(planted: Any, code: str) -> None:
+    places = {".docker/config.json": '{"auths": {"h": {"auth": "hunter2-secret"}}}', "secrets/pw": "hunter2", "plain/settings": ENV}
+    for name, text in places.items():
+        (planted.workspace / name).parent.mkdir()
+        (planted.workspace / name).write_text(text)
+    (planted.workspace / ".env.link").symlink_to("plain/settings")
+    planted.run(code, "shell")
+    planted.wait(planted.runner.close())
+    shown = planted.run(SEARCH).text
+    assert ("hunter2" in shown, "lines-secret" in shown, "a" in shown) == (False, False, True)
+
+
 def test_links_and_hard_links_that_the_project_has_show_no_more(make_inside: Callable[..., Any]) -> None:
     own = make_inside()
     (own.workspace / "deploy").mkdir()

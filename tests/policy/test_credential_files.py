@@ -35,6 +35,35 @@ class Case:
 
 CASES = [
     Case(
+        "mcp.json",
+        json.dumps(
+            {
+                "args": ["--api-key", "plain-one", "--token=plain2", "-e", "X_SECRET=plain3", "--port", "80"],
+                "url": "u?sig=1&token=plain4",
+            }
+        ),
+        "plain-one plain2 plain3 plain4 one",
+        "args --api-key --token= X_SECRET= --port sig=1",
+    ),
+    Case(
+        "mcp.json",
+        json.dumps({"header": "Authorization: Bearer abc def", "text": "The token is here"}),
+        "Bearer abc def",
+        "Authorization token here",
+    ),
+    Case(
+        "compose.override.yml",
+        'x: {password: two words, y: 1}\n- "DB_PASSWORD=abcdef"\n',
+        "two words abcdef",
+        "password y: 1 DB_PASSWORD",
+    ),
+    Case(
+        "vpn.ovpn",
+        "client\n<auth-user-pass>\nme\npw-pw\n</auth-user-pass>\n<key>\nabc\n</key>\n",
+        "me pw abc",
+        "client auth-user-pass key",
+    ),
+    Case(
         ".env",
         "# the database\nPORT=3000\nexport KEY=\"multi\nFAKE=line\" # why\nOTHER='it is'\n",
         "3000 multi line it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 from sandboxmcp.sandbox.covered import Covered, Secret, covered, sockets_of_host
@@ -74,3 +75,24 @@ def test_sockets_of_the_host_are_found_by_the_kernels_own_list(tmp_path, monkeyp
     for one in held:
         one.close()
     assert (sockets_of_host(project), sockets_of_host(project, tmp_path / "missing")) == (frozenset(), frozenset())
+
+
+def test_dull_folders_are_looked_into_at_last(tmp_path):
+    for name in ("__pycache__/conf/.env", ".git/objects/ab/.env", "late/.env"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    found = [one.path for one in covered(tmp_path, most_entries=5).secrets]
+    assert found == [".git/objects/ab/.env", "__pycache__/conf/.env", "late/.env"]
+
+
+def test_a_folder_that_cannot_be_looked_into_is_told(tmp_path):
+    deep = tmp_path
+    for _ in range(12):
+        deep /= "d" * 200
+    deep.mkdir(parents=True)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    unseen = covered(tmp_path).unseen
+    closed.chmod(0o700)
+    assert [len(path) > 1_900 for path in unseen if path != str(closed)] == [True]
+    assert (str(closed) in unseen) == (os.geteuid() != 0)
