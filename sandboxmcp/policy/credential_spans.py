@@ -34,14 +34,17 @@ _SHALLOW = (b"auth", b"authorization", b"pass")
 _JSON_WORDS = (b"true", b"false", b"null")
 _WORDS = (
     r"pass(?:word|wd|phrase|code|key)?|pwd|secrets?|token|oauth|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?keys?|credentials?"
-    r"|(?:client|account|master|encryption|signing|storage|shared|license|auth|secret|app|service|deploy|host|site|bot|pre[_-]?shared)"
-    r"[_-]?key|(?:client|tls|server)[_-]?key[_-]?data|auth|salt|connection[_-]?strings?|dsn|webhook(?:[_-]?url)?|bearer|jwt"
+    r"|(?:client|account|master|encryption|signing|storage|shared|license|auth|secret|app|service|deploy|host|site|bot|pre[_-]?shared|session"
+    r"|cipher|crypto?|aes|hmac|rsa|ssh|nonce|logged[_-]?in|maps)"
+    r"[_-]?key|(?:client|tls|server)[_-]?key[_-]?data|auth(?:[_-]?ident)?|salt|connection[_-]?strings?|dsn|webhook(?:[_-]?url)?|bearer|jwt"
     r"|authorization|extraheader|sonar\.login|login[_-]?key|secure[_-]?string|identity[_-]?token"
 )
 _KEY = re.compile(
     rf"(?:{_WORDS})[_-]?(?:hash|value|data|base|base64|text|prod|production|dev|test|staging|live|main|old|new|primary|secondary|\d{{1,3}})?$",
     re.I,
 )
+_VARIABLE = re.compile(r"[A-Z0-9_]*_(?:KEY|PAT|PW|PASS|CREDS?)")
+"""Names of variables, as in the `env` of an agent's settings."""
 _PLACEHOLDER = re.compile(
     rb"\$\{[^{}]*\}|\$\(?\w+\)?|%\w+%|<[^<>]*>|\{\{.*\}\}|env\(.*\)|process\.env\.\w+|(?:os\.)?getenv\(.*\)|!\w+ .*|var\.[\w.]+"
     rb"|[\w.:$>-]+[(\[]|\*+|x{3,}|null|nil|none|true|false|~|your[\w-]*|change[_-]?me|\d{0,5}",
@@ -61,7 +64,8 @@ def hidden(data: bytes, spans: Iterable[Span]) -> bytes:
 
 def names_credential(key: bytes) -> bool:
     """Whether a key of a file of settings says that its value is a credential: the end of its name decides."""
-    return len(key) <= _LONGEST_KEY and _KEY.search(key.decode("utf-8", "replace")) is not None
+    name = key[: _LONGEST_KEY + 1].decode("utf-8", "replace")
+    return len(key) <= _LONGEST_KEY and (_KEY.search(name) or _VARIABLE.fullmatch(name)) is not None
 
 
 def is_placeholder(value: bytes) -> bool:

@@ -91,6 +91,12 @@ class MaskedCopies:
         return [Secret(one.path, one.known_as) for one in self._known if one.copy]
 
     @property
+    def known_by_folder(self) -> tuple[str, ...]:
+        """Files, as whole paths, that are known by the name of their folder too (`.docker/config.json`): it must keep that."""
+        found = (one for one in self._known if one.copy and one.path == one.known_as and not f"/{one.path}".count("/.git/"))
+        return tuple(f"{self.workspace}/{one.path}" for one in found if kind_of(os.path.basename(one.path)) is None)
+
+    @property
     def binds(self) -> tuple[Bind, ...]:
         """What covers the files; root clones their folder, not each of them."""
         folder = self._copies

@@ -71,7 +71,7 @@ def plan_sandbox(
     masked = MaskedCopies.make(workspace, secrets, mask, _places(settings.data_dir))
     pin(workspace, masked.secrets)
     covers = (*(Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets), *masked.binds)
-    binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, covers, hidden)
+    binds = _binds(view, outermost((*interpreter.folders, *tools)), protection, covers, (*hidden, *masked.known_by_folder))
     try:
         _require_few(len(binds) + len(hidden), hide, protection)
     except UsageError:
@@ -93,18 +93,19 @@ def plan_sandbox(
 
 
 def _binds(
-    view: Bind, installed: Collection[str], protection: Protection, covers: Collection[Bind], hidden: tuple[str, ...] = ()
+    view: Bind, installed: Collection[str], protection: Protection, covers: Collection[Bind], kept: tuple[str, ...] = ()
 ) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only.
 
-    Where nothing is written to the workspace itself, no folder of it need be a mountpoint: nothing of the host's can be moved.
+    `kept`: paths whose folders must keep their places. Where nothing is written to the workspace itself, no folder of it need be a
+    mountpoint: nothing of the host's can be moved.
     """
     workspace = view.target
     outside = [folder for folder in installed if not _within(folder, workspace)]
     inside = {folder for folder in (*installed, *_our_own_code()) if _within(folder, workspace)}
     read_only = sorted(inside | {f"{workspace}/{name}" for name in protection.existing})
     movable = {f"{workspace}/{name}" for name in protection.mountpoints}
-    movable |= {folder for path in (*read_only, *hidden) for folder in mountpoints_between(workspace, path)}
+    movable |= {folder for path in (*read_only, *kept) for folder in mountpoints_between(workspace, path)}
     binds = [Bind(folder, folder) for folder in outside]
     binds.append(view)
     binds += [Bind(folder, folder, writable=True) for folder in sorted(movable) if view.writable and not view.layer]

@@ -35,6 +35,14 @@ class Case:
 
 CASES = [
     Case(
+        ".mcp.json",
+        json.dumps(
+            {"env": {"OPENAI_KEY": "plain1", "GITHUB_PAT": "plain2", "MY_PW": "plain3", "KEY_FILE": "path4"}, "key": "name5"}
+        ),
+        "plain1 plain2 plain3",
+        "OPENAI_KEY GITHUB_PAT MY_PW path4 name5",
+    ),
+    Case(
         "mcp.json",
         json.dumps(
             {
