@@ -120,6 +120,9 @@ class MaskedCopies:
         if not self.names:
             return []
         self._drain()
+        if self._watch < 0:  # it cannot be seen, as where a user's inotify instances are used up: all are named, once
+            for one in self._known:
+                one.opened = one.opened or self._marks
         shown = output_ends(outputs)
         found = [one.path for one in self._known if one.copy and (one.opened > since or names_file(shown, one.path))]
         return [note_on(found)] if found else []
@@ -215,8 +218,6 @@ class MaskedCopies:
     def _drain(self) -> None:
         """Take what the operating system has to tell of opened copies."""
         if self._watch < 0:
-            for one in self._known:  # it cannot tell, as where a user's inotify instances are used up: all are named, once
-                one.opened = max(one.opened, 1)
             return
         by_name = {one.copy: one for one in self._known if one.copy}
         for name in opened_files(self._watch):

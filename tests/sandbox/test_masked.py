@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,26 @@ def test_what_is_opened_after_a_mark_is_told_and_what_an_output_names(project: P
     assert copies.touched(first, []) == [f".env is {hidden}"]
     assert copies.touched(second, [tmp_path / "out", tmp_path / "none"]) == [f".netrc is {hidden}"]
     copies.remove()
+
+
+NO_INOTIFY = """
+import os, sys
+from pathlib import Path
+Path("/proc/sys/user/max_inotify_instances").write_text("0")
+from sandboxmcp.sandbox.covered import covered
+from sandboxmcp.sandbox.masked import MaskedCopies, blank
+project, place = map(Path, sys.argv[1:])
+copies = MaskedCopies.make(project, covered(project).secrets, blank, [place])
+for _ in range(3):
+    print(copies.touched(copies.mark(), []))
+copies.remove()
+"""
+
+
+def test_where_opening_cannot_be_seen_all_are_named_once(project: Path, place: Path) -> None:
+    (project / ".env").write_text("A=1\n")
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", NO_INOTIFY, str(project), str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and "unshare" in done.stderr:
+        pytest.skip("no user namespace can be made")
+    assert (done.stderr, [".env" in line for line in done.stdout.splitlines()]) == ("", [True, False, False])
