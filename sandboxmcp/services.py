@@ -114,8 +114,10 @@ class Services:
     @cached_property
     def _runner(self) -> Runner:
         from sandboxmcp.kernels.runner import Runner
+        from sandboxmcp.policy.sources import masker_of
 
-        return Runner(self.enforced, self.store.captures_dir, self._broker, self.registry)
+        mask = masker_of(self.settings, lambda: self._redactor)
+        return Runner(self.enforced, self.store.captures_dir, self._broker, self.registry, mask)
 
     @cached_property
     def enforced(self) -> Settings:

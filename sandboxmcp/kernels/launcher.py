@@ -14,24 +14,28 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import anyio
 
 from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.policy.sources import masker_of
 from sandboxmcp.sandbox.broker.service import Service
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST, REFUSED_LIMITS
 from sandboxmcp.sandbox.cgroup import make_control_group
-from sandboxmcp.sandbox.covered import is_uncovered, sockets_of_host
+from sandboxmcp.sandbox.covered import sockets_of_host
+from sandboxmcp.sandbox.masked import Masker
 from sandboxmcp.sandbox.overlay import identity
-from sandboxmcp.sandbox.plan import COVER, Plan, plan_sandbox
+from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.usage import children, host_pid
 
+_T = TypeVar("_T")
 _READY_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 10.0
 _OBEY_S = 1.0
@@ -92,7 +96,8 @@ class Launcher:
         """Where on the host that lands which scripts write in the workspace."""
         self._layer = plan.layer
         self._sockets = plan.sockets
-        self._secrets = plan.secrets
+        self.masked = plan.masked
+        """What stands in for files of secrets."""
         self._mounted = identity(plan.layer) if plan.layer is not None else None
         self.path = plan.profile.path
         """Where programs are looked for inside."""
@@ -110,28 +115,25 @@ class Launcher:
         self._loop.add_reader(control.fileno(), self._read)
 
     @classmethod
-    async def start(cls, settings: Settings, broker: Broker | None = None) -> Launcher:
+    async def start(cls, settings: Settings, broker: Broker | None = None, mask: Masker | None = None) -> Launcher:
         """A sandbox for the workspace in force, its launcher ready to fork, its brokered programs served.
+
+        `mask`: what of a file of secrets is shown; by default what the policy packs of the settings say.
 
         Raises:
             UsageError: the workspace may not be one.
             SandboxUnavailable: the sandbox does not start.
             KernelError: it starts, and the launcher in it does not; carries what it wrote.
         """
-        plan = plan_sandbox(settings) if broker is None else plan_sandbox(settings, broker.programs, broker.session_variables)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        guest = [f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings)), *settings["preload"]]
-        command = [plan.interpreter.executable, "-I", *guest]
+        programs, variables = ((), {}) if broker is None else (broker.programs, broker.session_variables)
+        planning = partial(plan_sandbox, settings, programs, variables, mask or masker_of(settings))
+        loop = asyncio.get_running_loop()
+        plan = await _even_if_cancelled(loop.run_in_executor(None, planning), lambda plan: plan.masked.remove())
         try:
-            group = make_control_group(settings["limits.memory"], settings["limits.processes"])
-            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs], group)
-            process = await _even_if_cancelled(starting)
+            process, ours = await cls._started(settings, plan)
         except BaseException:
-            ours.close()
+            plan.masked.remove()
             raise
-        finally:
-            theirs.close()
-        ours.setblocking(False)
         launcher = cls(process, ours, plan, broker)
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
@@ -143,6 +145,24 @@ class Launcher:
             raise
         return launcher
 
+    @staticmethod
+    async def _started(settings: Settings, plan: Plan) -> tuple[SandboxProcess, socket.socket]:
+        """The sandbox, and our end of the socket by which its launcher is ordered."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        guest = [f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings)), *settings["preload"]]
+        command = [plan.interpreter.executable, "-I", *guest]
+        try:
+            group = make_control_group(settings["limits.memory"], settings["limits.processes"])
+            starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs], group)
+            process = await _even_if_cancelled(starting, SandboxProcess.kill)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        return process, ours
+
     @property
     def process(self) -> SandboxProcess:
         return self._process
@@ -152,8 +172,8 @@ class Launcher:
         """Why it is to be replaced when nothing runs in it; empty while it is as good as a new one."""
         if self.protection.outdated:
             return "protected files of the project have changed on the host"
-        if is_uncovered(self._process.init_pid or 0, COVER, self._secrets):
-            return "a file of secrets in the project was replaced on the host"
+        if self.masked.outdated(self._process.init_pid or 0):
+            return "a file of secrets in the project was changed on the host"
         if self._layer is None and sockets_of_host(self.protection.workspace) - self._sockets:
             return "a socket of another program has appeared in the project"
         if self._layer is not None and identity(self._layer) != self._mounted:
@@ -261,6 +281,7 @@ class Launcher:
         if not self.alive:
             return
         self.alive = False
+        self.masked.remove()
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
         if self._service is not None:
@@ -307,10 +328,10 @@ def _limits(settings: Settings) -> dict[str, int]:
     }
 
 
-async def _even_if_cancelled(starting: asyncio.Future[SandboxProcess]) -> SandboxProcess:
-    """The started sandbox; when we are cancelled meanwhile, it is killed as soon as it is there."""
+async def _even_if_cancelled(starting: asyncio.Future[_T], end: Callable[[_T], object]) -> _T:
+    """What was started; when we are cancelled meanwhile, it is ended as soon as it is there."""
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        starting.add_done_callback(lambda done: None if done.exception() else done.result().kill())
+        starting.add_done_callback(lambda done: None if done.cancelled() or done.exception() else end(done.result()))
         raise

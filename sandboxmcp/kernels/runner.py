@@ -18,6 +18,7 @@ from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.session import RunSession
 from sandboxmcp.kernels.specs import stateful_languages
 from sandboxmcp.sandbox.broker.session import Broker
+from sandboxmcp.sandbox.masked import Masker
 
 _MODES = {
     "overlay": "the project stays as it is: what scripts change is kept aside (workspace_mode overlay) until the user applies it"
@@ -29,15 +30,24 @@ _MODES = {
 class Runner:
     """Owns the sandbox of a session. Use from one event loop; `close` leaves nothing running."""
 
-    def __init__(self, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        captures: Path,
+        broker: Broker | None = None,
+        registry: Registry | None = None,
+        mask: Masker | None = None,
+    ) -> None:
         """`captures` is an existing private folder; the files of an Outcome appear there and are the caller's.
 
         `broker`, the caller's too, lets programs out that the policy packs allow; without one there is no network at all.
-        `registry` tells other processes of the named kernels; without one they are nobody else's business.
+        `registry` tells other processes of the named kernels; without one they are nobody else's business. `mask` says what of
+        a file of secrets is shown; without one the policy packs of the settings do.
         """
         self._settings = settings
         self._broker = broker
         self._registry = registry
+        self._mask = mask
         self._captures = captures
         self._scripts = script_languages()
         self._lock = asyncio.Lock()
@@ -92,7 +102,7 @@ class Runner:
                 if self._session is not None:
                     await self._give_up(self._session)
                     self._session = None
-                self._session = await RunSession.start(self._settings, self._captures, self._broker, self._registry)
+                self._session = await RunSession.start(self._settings, self._captures, self._broker, self._registry, self._mask)
         yield self._session
 
     async def _give_up(self, session: RunSession) -> None:

@@ -42,6 +42,8 @@ class Running:
         self._prelude = prelude
         self.folder = ""
         """A folder inside that is the script's own; to be removed after it."""
+        self.opened_since = 0
+        """When it began, as the masked copies count (sandbox/masked.py)."""
         self._displayed = Displayed(capture.stem)
         self._reply = Reply(displayed=self._displayed)
         self.begun = Begun(capture.stem, partial(item.signal, signal.SIGINT))

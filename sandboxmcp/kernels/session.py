@@ -32,6 +32,7 @@ from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
 from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
+from sandboxmcp.sandbox.masked import Masker
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 
 _MOST_AT_ONCE = 8
@@ -72,9 +73,14 @@ class RunSession:
 
     @classmethod
     async def start(
-        cls, settings: Settings, captures: Path, broker: Broker | None = None, registry: Registry | None = None
+        cls,
+        settings: Settings,
+        captures: Path,
+        broker: Broker | None = None,
+        registry: Registry | None = None,
+        mask: Masker | None = None,
     ) -> RunSession:
-        starting = asyncio.ensure_future(Launcher.start(settings, broker))
+        starting = asyncio.ensure_future(Launcher.start(settings, broker, mask))
         await asyncio.sleep(0)  # it has begun: what follows costs no time of its own
         with contextlib.ExitStack() as held:
             held.callback(_give_up, starting)
@@ -110,10 +116,12 @@ class RunSession:
             KernelError: the sandbox or the kernel died before the script began.
         """
         async with self._turns, bound(self._launcher, script.file, self._captures) as file:
+            since = self._launcher.masked.mark()
             try:
                 running = await self._begin(script, file)
             except (NotInstalled, UnknownLanguage) as missing:
                 return Outcome(script, "skipped", None, 0.0, reason=str(missing))
+            running.opened_since = since
             return await self._run(script, running, on_partial, on_begin)
 
     async def _run(self, script: Script, running: Running, on_partial: OnPartial | None, on_begin: OnBegin | None) -> Outcome:
@@ -163,16 +171,17 @@ class RunSession:
             KernelGone: it must run already and does not, or ended while this script waited for its turn.
         """
         check_stateful(script.language, self._allowed)
+        since = self._launcher.masked.mark()
         try:
             async with bound(self._launcher, script.file, self._captures) as file:
                 outcome = await self.named.run(name, script, self._watch_named, on_begin, file, must_run)
         except CancelledRun as cancelled:
             with anyio.CancelScope(shield=True):
-                outcome = _with_reasons(cancelled.outcome, await self._sweep())
+                outcome = _with_reasons(cancelled.outcome, [*await self._sweep(), *self._masked(cancelled.outcome, since)])
             if on_partial is not None:
                 on_partial(outcome)
             raise
-        return _with_reasons(outcome, [*self._git_hint(outcome), *await self._sweep()])
+        return _with_reasons(outcome, [*self._git_hint(outcome), *await self._sweep(), *self._masked(outcome, since)])
 
     async def guarded(self) -> None:
         """See to what idle kernels did to protected paths since the last call; what else appeared is taken for the host's doing."""
@@ -238,7 +247,11 @@ class RunSession:
         if running.kernel is not None:
             self._tidy(self._forget(running.kernel))
             self._pool.replenish()
-        return _with_reasons(self._explained(outcome, watched), moved)
+        return _with_reasons(self._explained(outcome, watched), [*moved, *self._masked(outcome, running.opened_since)])
+
+    def _masked(self, outcome: Outcome, since: int) -> list[str]:
+        """What is said of files of secrets that were opened since then, or that the output names."""
+        return self._launcher.masked.touched(since, [one.path for one in (outcome.stdout, outcome.stderr) if one is not None])
 
     async def _forget(self, kernel: LiveKernel) -> None:
         """End it, and sweep once more: one that lied about its end could plant something until it was gone."""

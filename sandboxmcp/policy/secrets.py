@@ -137,6 +137,20 @@ class Redactor:
             at = end
         return b"".join([*pieces, data[at:]])
 
+    def spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """What `masked` would replace, as starts and ends, for whoever must keep the length; they may overlap."""
+        at = 0
+        while (begin := _BEGIN.search(data, at)) is not None:
+            end = _END.search(data, begin.end())
+            at = end.start() if end else len(data)
+            yield begin.end(), at
+        for start, shapes in self._found(data).items():
+            stop = data.find(b"\n", start)
+            for shape in shapes:
+                for match in shape.compiled.finditer(data, start, len(data) if stop < 0 else stop):
+                    group = next((name for name in shape.compiled.groupindex if match[name] is not None), 0)
+                    yield match.span(group)
+
     def text(self, text: str) -> str:
         """The same for a text."""
         return self.masked(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import PROJECT_FILES, Settings, config_folder
 from sandboxmcp.policy.claude import claude_files, claude_packs
+from sandboxmcp.policy.credential_files import masked_copy
 from sandboxmcp.policy.engine import load_engine, project_packs
 from sandboxmcp.policy.judge import Engine
 from sandboxmcp.policy.pack import load_pack
@@ -76,6 +78,15 @@ def redactor_of(settings: Settings, environ: Mapping[str, str] | None = None) ->
     files += [Path(name) for name in settings["policy_packs"] if "/" in name or name.endswith(".toml")]
     files += project_packs(settings.workspace / PROJECT_FOLDER)
     return Redactor([shape for file in dict.fromkeys(files) if _may_hold_shapes(file) for shape in load_pack(file).secrets])
+
+
+def masker_of(settings: Settings, redactor: Callable[[], Redactor] | None = None) -> Callable[[str, bytes], bytes]:
+    """What of a file of secrets scripts are shown: its name and content to a masked copy of equal length.
+
+    The `redactor` (by default that of the settings) is first built when there is such a file; BrokenPack is raised then.
+    """
+    shapes = cache(redactor or partial(redactor_of, settings))
+    return lambda name, data: masked_copy(name, data, shapes())
 
 
 def _may_hold_shapes(file: Path) -> bool:

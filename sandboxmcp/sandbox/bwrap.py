@@ -66,6 +66,8 @@ class Bind:
     writable: bool = False
     layer: str = ""
     """A folder with `upper` and `work` that takes what is written, instead of the source (sandbox/overlay.py)."""
+    stage: str = ""
+    """The folder that is staged instead of the source alone, which lies in it: one mount for many files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,14 @@ from sandboxmcp.sandbox.bwrap import (
     SandboxProfile,
     mountpoints_between,
 )
-from sandboxmcp.sandbox.covered import Covered, covered, sockets_of_host
+from sandboxmcp.sandbox.covered import Covered, Secret, covered, sockets_of_host
+from sandboxmcp.sandbox.git_masks import FILTER_SETTINGS, filter_files
 from sandboxmcp.sandbox.gitdir import outside_folders
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
 from sandboxmcp.sandbox.leads import settings_in, user_settings
+from sandboxmcp.sandbox.masked import MaskedCopies, Masker, blank, certain
 from sandboxmcp.sandbox.overlay import layer_of, prepare
+from sandboxmcp.sandbox.pinned import moved, pin
 from sandboxmcp.sandbox.protect import Protection, look_at
 from sandboxmcp.sandbox.protected_paths import PROTECTED
 from sandboxmcp.sandbox.repositories import Repositories
@@ -37,8 +40,6 @@ from sandboxmcp.sandbox.workspace import checked_workspace
 _PACKAGE = Path(__file__).resolve().parent.parent
 _MOST_BINDS = 2_500
 """Bubblewrap takes 9,000 arguments, three for each."""
-COVER = data_folder("kernels") / "guest" / "empty"
-"""Not /dev/null: bubblewrap mounts without devices, and a reader is to find an empty file, not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +49,23 @@ class Plan:
     profile: SandboxProfile
     interpreter: Interpreter
     protection: Protection
+    masked: MaskedCopies
+    """What stands in for files of secrets; whoever has the plan removes them at the end."""
     written: Path
     """Where on the host that lands which scripts write in the workspace."""
     layer: Path | None = None
     """Of the overlay, where there is one."""
     sockets: frozenset[str] = frozenset()
     """On which programs of the host listened in the workspace when this was made; those that can be found are covered."""
-    secrets: tuple[str, ...] = ()
-    """Files that `COVER` stands in for, as whole paths."""
 
 
-def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None) -> Plan:
+def plan_sandbox(
+    settings: Settings, brokered: Collection[str] = (), environment: Mapping[str, str] | None = None, mask: Masker = blank
+) -> Plan:
     """The plan for the workspace in force.
 
-    `brokered`: programs whose names lead to the shim inside; `environment`: variables that scripts have beside ours.
+    `brokered`: programs whose names lead to the shim inside; `environment`: variables that scripts have beside ours; `mask`: what
+    of a file of secrets is shown.
 
     Raises:
         UsageError: the workspace may not be one.
@@ -78,18 +82,29 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         protection = replace(protection, repositories=Repositories(workspace))
     layer = prepare(layer_of(settings.data_dir, workspace), workspace) if mode == "overlay" else None
     view = Bind(str(workspace), str(workspace), writable=mode != "ro", layer=str(layer or ""))
-    binds = _binds(view, outermost((*interpreter.folders, *tools, *outside_folders(workspace))), protection, hide, hidden)
-    if len(binds) > _MOST_BINDS:
-        such = ", ".join((*hide.secrets, *hide.sockets, *protection.existing)[:3])
-        raise UsageError(
-            f"{len(binds):,} paths of the workspace are to be covered or protected, such as {such}; {_MOST_BINDS:,} can be",
-            "Remove files that only look like secrets, or choose a smaller folder.",
-        )
+    hidden += hide.unseen
+    outside = outside_folders(workspace)
+    secrets = (*hide.secrets, *moved(workspace, hide), *_settings_outside(outside))
+    _require_few(len(certain(secrets)) + len(hidden), hide, protection)
+    masked = MaskedCopies.make(workspace, secrets, mask, _places(settings.data_dir))
+    pin(workspace, masked.secrets)
+    covers = (*(Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets), *masked.binds)
+    installed = outermost((*interpreter.folders, *tools, *outside))
+    binds = _binds(view, installed, protection, covers, (*hidden, *masked.known_by_folder))
+    try:
+        _require_few(len(binds) + len(hidden), hide, protection)
+    except UsageError:
+        masked.remove()
+        raise
     profile = SandboxProfile(
         workspace=str(workspace),
         binds=binds,
         links={**interpreter.links, **_shims(interpreter, brokered)},
-        files={**({SHIM_CODE: _shim_code()} if brokered else {}), **({GITCONFIG: git_settings()} if git_writable else {})},
+        files={
+            **({SHIM_CODE: _shim_code()} if brokered else {}),
+            GITCONFIG: git_settings(with_filter=bool(masked.in_worktree), with_user=git_writable),
+            **filter_files(str(workspace), masked.in_worktree),
+        },
         system_folders=system_folders(),
         hidden=hidden,
         path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
@@ -97,15 +112,16 @@ def plan_sandbox(settings: Settings, brokered: Collection[str] = (), environment
         tmpfs_bytes=settings["limits.tmpfs"],
     )
     written = workspace if layer is None else layer / "upper"
-    return Plan(profile, interpreter, protection, written, layer, sockets, tuple(f"{workspace}/{name}" for name in hide.secrets))
+    return Plan(profile, interpreter, protection, masked, written, layer, sockets)
 
 
 def _binds(
-    view: Bind, installed: Collection[str], protection: Protection, hide: Covered, hidden: tuple[str, ...] = ()
+    view: Bind, installed: Collection[str], protection: Protection, covers: Collection[Bind], kept: tuple[str, ...] = ()
 ) -> tuple[Bind, ...]:
     """Installation folders outside the workspace, the workspace over them, and over that what inside it stays read-only.
 
-    Where nothing is written to the workspace itself, no folder of it need be a mountpoint: nothing of the host's can be moved.
+    `kept`: paths whose folders must keep their places. Where nothing is written to the workspace itself, no folder of it need be a
+    mountpoint: nothing of the host's can be moved.
     """
     workspace = view.target
     outside = [folder for folder in installed if not _within(folder, workspace)]
@@ -113,15 +129,29 @@ def _binds(
     unusual = protection.repositories.protected if protection.repositories is not None else ()
     read_only = sorted(inside | {f"{workspace}/{name}" for name in (*protection.existing, *unusual)})
     movable = {f"{workspace}/{name}" for name in protection.mountpoints}
-    movable |= {folder for path in (*read_only, *hidden) for folder in mountpoints_between(workspace, path)}
+    movable |= {folder for path in (*read_only, *kept) for folder in mountpoints_between(workspace, path)}
     binds = [Bind(folder, folder) for folder in outside]
     binds.append(view)
     binds += [Bind(folder, folder, writable=True) for folder in sorted(movable) if view.writable and not view.layer]
     binds += [Bind(path, path) for path in read_only]
-    binds += [Bind("/dev/null", f"{workspace}/{name}") for name in hide.sockets]
-    binds += [Bind(str(COVER), f"{workspace}/{name}") for name in hide.secrets]
+    binds += covers
     binds.append(Bind(str(data_folder("kernels") / "guest"), GUEST))
     return tuple(binds)
+
+
+def _require_few(count: int, hide: Covered, protection: Protection) -> None:
+    """Raises: UsageError, bubblewrap takes no such number of mounts."""
+    if count > _MOST_BINDS:
+        such = ", ".join((*(one.path for one in hide.secrets), *hide.sockets, *hide.unseen, *protection.existing)[:3])
+        raise UsageError(
+            f"{count:,} paths of the workspace are to be covered or protected, such as {such}; {_MOST_BINDS:,} can be",
+            "Remove files that only look like secrets, or choose a smaller folder.",
+        )
+
+
+def _places(data: Path) -> list[Path]:
+    """Where masked copies may lie, the best first: in memory, else on the disk."""
+    return [Path(place) for place in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm") if place] + [data]
 
 
 def _obeyed(settings: Settings, workspace: str) -> list[str]:
@@ -140,11 +170,24 @@ def _hidden(workspace: str, data: Path) -> tuple[str, ...]:
     return (data_dir,) if _within(data_dir, workspace) and os.path.isdir(data_dir) else ()
 
 
-def git_settings() -> bytes:
-    """git's settings for the machine inside, with the user's name and address, without which nothing can be committed."""
-    found = {key: value for file in user_settings() for key, value in settings_in(file) if key in ("user.name", "user.email")}
-    lines = [f"\t{key.removeprefix('user.')} = {_quoted(value)}\n" for key, value in found.items()]
-    return (GIT_SETTINGS + "".join(["[user]\n", *lines] if lines else [])).encode(errors="surrogateescape")
+def git_settings(*, with_filter: bool, with_user: bool) -> bytes:
+    """git's settings for the machine inside: what keeps masks out of commits, and the user's name and address to commit under."""
+    text = GIT_SETTINGS + (FILTER_SETTINGS if with_filter else "")
+    if with_user:
+        found = {key: value for file in user_settings() for key, value in settings_in(file) if key in ("user.name", "user.email")}
+        lines = [f"\t{key.removeprefix('user.')} = {_quoted(value)}\n" for key, value in found.items()]
+        text += "".join(["[user]\n", *lines] if lines else [])
+    return text.encode(errors="surrogateescape")
+
+
+def _settings_outside(folders: Collection[str]) -> list[Secret]:
+    """Files of git's settings in repositories outside the workspace, which may hold tokens; whole paths."""
+    found = list[str]()
+    for folder in folders:
+        for place, below, names in os.walk(folder):
+            below[:] = [name for name in below if name not in ("objects", "refs", "logs", "hooks")]
+            found += [os.path.join(place, name) for name in names if name in ("config", "config.worktree")]
+    return [Secret(path, ".git/config") for path in found]
 
 
 def _quoted(value: str) -> str:

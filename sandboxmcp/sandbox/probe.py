@@ -12,12 +12,16 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.locate import bubblewraps
 from sandboxmcp.sandbox.seccomp import filter_program
+
+if TYPE_CHECKING:
+    from sandboxmcp.sandbox.process import SandboxProcess
 
 _TIMEOUT_S = 5.0
 _BASE = ("--unshare-user", "--ro-bind", "/", "/")
@@ -134,13 +138,15 @@ def _whole(settings: Settings) -> Check:
     script = "grep -q '^Seccomp:.2' /proc/self/status && test \"$(id -u)\" = 1000 && ! test -w /usr"
     name = "whole sandbox"
     try:
-        profile = plan_sandbox(settings).profile
-        process = start_sandbox(profile, ["/bin/sh", "-c", script])
+        plan = plan_sandbox(settings)
+        profile = plan.profile
         try:
-            code = process.wait(_TIMEOUT_S)
+            process = start_sandbox(profile, ["/bin/sh", "-c", script])
+            code = _exit_code(process)
         except subprocess.TimeoutExpired:
-            process.end()
             return Check(name, False, f"no answer within {_TIMEOUT_S:g} s", "Try again on a less busy machine; else report this.")
+        finally:
+            plan.masked.remove()
     except SandboxmcpError as error:
         return Check(name, False, error.what, error.fix)
     detail = (
@@ -149,6 +155,15 @@ def _whole(settings: Settings) -> Check:
         else f"the walls inside are not what they should be (code {code}) {process.log}"
     )
     return Check(name, code == 0, detail, "" if code == 0 else "Report this: no code is run meanwhile.")
+
+
+def _exit_code(process: SandboxProcess) -> int:
+    """Its exit code. Raises: subprocess.TimeoutExpired, it did not end, and has been killed."""
+    try:
+        return process.wait(_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.end()
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,6 +227,8 @@ def _staged(profile: SandboxProfile) -> tuple[SandboxProfile, list[dict[str, obj
         return places[holder] + path.removeprefix(holder)
 
     for bind in profile.binds:
+        if bind.stage:
+            staged(bind.stage, must_map=False)
         source = staged(bind.source, must_map=bind.writable)
         binds.append(replace(bind, source=source, layer=staged(bind.layer, must_map=True) if bind.layer else ""))
     return replace(profile, binds=tuple(binds)), mounts

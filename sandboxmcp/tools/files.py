@@ -76,7 +76,7 @@ def _bound(services: Services, file: Path) -> BoundFile:
     roots = allowed_roots(services.settings)
     with opened(file, roots) as readable:
         real = Path(os.path.realpath(readable))
-    refuse_secret(file, real)
+        refuse_secret(file, real, readable)
     workspace = Path(os.path.realpath(services.settings.workspace))
     if real.is_relative_to(workspace):
         return BoundFile(real)

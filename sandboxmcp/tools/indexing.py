@@ -145,7 +145,7 @@ def _index_one(services: Services, file: Path, label: str, tally: _Tally) -> boo
 def _index_file(services: Services, batch: Together, file: Path, label: str, tally: _Tally) -> bool:
     """Says whether it is text and will be in the store with the batch."""
     with opened(file, allowed_roots(services.settings)) as readable:
-        refuse_secret(file, Path(os.path.realpath(readable)))
+        refuse_secret(file, Path(os.path.realpath(readable)), readable)
         status = readable.stat()
         if status.st_size > tally.room:
             raise UsageError(

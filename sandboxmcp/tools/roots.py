@@ -15,7 +15,10 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.policy.credential_files import masked_copy
 from sandboxmcp.sandbox.covered import is_secret
+from sandboxmcp.sandbox.masked import LARGEST
+from sandboxmcp.sandbox.secret_names import kind_of
 
 _LONGEST_PATH = 4_095
 """Bytes, without the NUL at its end (limits.h: PATH_MAX)."""
@@ -63,14 +66,21 @@ def require_inside(path: Path, roots: Sequence[Path]) -> None:
         )
 
 
-def refuse_secret(file: Path, real: Path) -> None:
+def refuse_secret(file: Path, real: Path, readable: Path) -> None:
     """What scripts may not read is not stored for a model to read either. `real`: where the opened file lies.
 
     Raises:
-        UsageError: it looks like a file of secrets.
+        UsageError: it looks like a file of secrets, or is one of settings that holds a credential.
     """
-    if is_secret(real):
+    kind = kind_of(str(real))
+    if is_secret(str(real)) and (kind is None or kind.degree != "some" or _holds_credential(real, readable)):
         raise UsageError(f"{file} looks like a file of secrets", "Copy what may be seen into a file of another name.")
+
+
+def _holds_credential(real: Path, readable: Path) -> bool:
+    with readable.open("rb") as file:
+        data = file.read(LARGEST + 1)
+    return len(data) > LARGEST or masked_copy(str(real), data) != data
 
 
 @contextmanager

@@ -226,3 +226,30 @@ def test_a_planted_file_shows_no_folder_of_the_host(make_inside, tmp_path):
     (own.workspace / ".git").write_text(f"gitdir: {host}/.git\n")
     ran = own.run(f"git log; ls {host}", "shell")
     assert (ran.text, ran.stderr.count(b"not a git repository"), ran.stderr.count(b"No such file")) == ("", 1, 1)
+
+
+TOKEN = "ghp_" + "a1B2c3D4" * 5
+
+
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_a_token_in_the_settings_is_not_shown_and_git_reads_them_all_the_same(make_inside, mode):
+    own = make_inside(git=mode)
+    prepare(own.workspace, Plant(""))
+    shell(own.workspace, f"command git remote add origin https://user:{TOKEN}@example.invalid/a.git")
+    shell(
+        own.workspace,
+        "command git config http.https://example.invalid/.extraheader 'AUTHORIZATION: basic dXNlcjpzZWNyZXQtb2YtbWluZQ=='",
+    )
+    ran = own.run("cat .git/config; git remote -v; git config --get-regexp . ; git status --short", "shell")
+    assert ("origin" in ran.text, TOKEN in ran.text, "dXNlcjpzZWNyZXQ" in ran.text, ran.stderr) == (True, False, False, b"")
+    assert TOKEN in (own.workspace / ".git/config").read_text()
+
+
+def test_nor_are_those_of_a_linked_worktree(make_inside):
+    own = make_inside()
+    shutil.rmtree(own.workspace)
+    main = own.workspace.parent / f"{own.workspace.name}-secret"
+    prepare(main, Plant(""))
+    shell(main, f"command git remote add origin https://user:{TOKEN}@example.invalid/a.git; git worktree add -q {own.workspace}")
+    ran = own.run(f"git remote -v; cat {main}/.git/config; git status --short", "shell")
+    assert ("origin" in ran.text, TOKEN in ran.text, ran.stderr) == (True, False, b"")

@@ -1,6 +1,7 @@
 """Credentials are masked wherever they stand in a stream, and nothing else is."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,18 @@ def test_a_shape_that_disagrees_with_its_examples_breaks_its_pack(old: str, new:
     (tmp_path / "own.toml").write_text(PACK.replace(old, new, 1))
     with pytest.raises(BrokenPack, match=what.replace("<", r"<")):
         load_pack(tmp_path / "own.toml")
+
+
+@pytest.mark.parametrize(("shape", "text"), MASKED)
+def test_spans_cover_what_is_masked(shape: Shape, text: str, redactor: Redactor) -> None:
+    data = b"before " + example_text(text) + b" after\nnext line\n"
+    hidden = bytearray(data)
+    for start, end in redactor.spans(data):
+        hidden[start:end] = b"*" * (end - start)
+    kept = [part for part in re.split(rb"\[redacted:[\w-]+\]", redactor.masked(data)) if part]
+    assert re.fullmatch(rb"\*+".join(map(re.escape, kept)), bytes(hidden)) is not None
+
+
+def test_spans_of_many_keys_without_an_end_are_few(redactor: Redactor) -> None:
+    data = KEY.split(b"-----END")[0] * 50
+    assert next(redactor.spans(data)) == (len(b"-----BEGIN RSA PRIVATE KEY-----"), len(data))

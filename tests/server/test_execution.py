@@ -34,6 +34,18 @@ async def test_a_small_output_comes_back_whole_and_cheap(connect: Any) -> None:
     assert (facts["status"], facts["exit_code"], facts["bytes"], facts["lines"], result.is_error) == ("ok", 0, 3, 1, False)
 
 
+async def test_an_answer_names_the_masked_files_that_a_script_opened(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir(exist_ok=True)
+    (tmp_path / "project" / ".env").write_text("TOKEN=hunter2-secret\n")
+    async with connect() as client:
+        opened, _, _ = await call(client, "ctx_execute", language="shell", code="cat .env")
+        listed, _, _ = await call(client, "ctx_execute", language="shell", code="ls -A")
+        neither, _, _ = await call(client, "ctx_execute", code="print(1)")
+    note = ".env is shown masked in the sandbox: credentials are hidden, and writing is refused"
+    assert (note in opened, note in listed, ".env" in neither) == (True, True, False)
+    assert "| TOKEN=**************" in opened
+
+
 async def test_a_failing_script_is_a_result_with_its_stderr(connect: Any) -> None:
     async with connect() as client:
         text, facts, result = await call(client, "ctx_execute", code="print('before'); 1/0")
