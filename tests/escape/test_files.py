@@ -94,8 +94,8 @@ def test_the_environment_inside_is_made_of_a_few_words(with_secret):
     own, _ = with_secret
     names = set(re.findall(r"^(\w+)=", own.run("env", "shell").text, re.M)) - {"_", "PWD", "SHLVL", "OLDPWD"}
     assert names == {
-        "GIT_CONFIG_SYSTEM", "HOME", "JPY_PARENT_PID", "LANG", "LOGNAME", "NO_COLOR", "OPENBLAS_NUM_THREADS", "PATH", "PYTHONDONTWRITEBYTECODE",
-        "PYTHONNOUSERSITE", "SHELL", "TERM", "TMPDIR", "USER",
+        "GIT_CONFIG_SYSTEM", "HOME", "JPY_PARENT_PID", "LANG", "LOGNAME", "NO_COLOR", "OPENBLAS_NUM_THREADS", "PATH",
+        "PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE", "SHELL", "TERM", "TMPDIR", "USER",
     }  # fmt: skip
 
 
