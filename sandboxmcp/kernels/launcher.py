@@ -64,8 +64,12 @@ class Item:
             self._launcher.post({"op": "end", "id": self.number})
 
     def signal(self, signum: int) -> None:
-        """Send a signal to the item's process group."""
+        """Send a signal to the item's process group. SIGINT interrupts as the launcher says: a Python kernel's children end first."""
         self._launcher.post({"op": "signal", "id": self.number, "signum": signum})
+
+    def settled(self) -> None:
+        """What a kernel of others' has started by now belongs to it: an interrupt leaves it alone."""
+        self._launcher.post({"op": "settled", "id": self.number})
 
     async def killed(self) -> None:
         """Kill and wait until nothing of the item is left.

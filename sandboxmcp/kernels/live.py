@@ -121,7 +121,9 @@ class LiveKernel:
                 raise KernelError(f"the kernel {how}", "Run: sandboxmcp doctor.", await self._last_words(place))
         finally:
             waiting.cancel()
-        if not self._foreign:
+        if self._foreign:
+            self.item.settled()
+        else:
             # As in the guest: the first request takes paths that the later ones find warm; a silent one leaves no trace.
             await self.execute("pass", Reply(), silent=True)
         _ = self.item.host_pid  # looked for now, while nobody waits
