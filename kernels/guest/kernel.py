@@ -248,7 +248,7 @@ def replace_streams():
 
 def system(command):
     """As os.system, but interrupted with the script: system(3) ignores SIGINT, and the next statement would run."""
-    child = subprocess.Popen(command, shell=True, close_fds=False)
+    child = subprocess.Popen(command, shell=True, close_fds=False)  # noqa: S602 - that is what it is for
     try:
         code = child.wait()
     except BaseException:

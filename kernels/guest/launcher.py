@@ -127,7 +127,7 @@ class Launcher:
 
     def end(self, pid):
         """Kill an item, and what of it is not below it but beside: clone(2) may make a sibling (CLONE_PARENT)."""
-        if not processes.end_all(lambda: [pid, *self.strays()]):
+        if not processes.end_all(lambda: [pid, *self.strays()], keep=[one for one in self.items if one != pid]):
             self.give_up()
 
     def give_up(self):
@@ -196,7 +196,7 @@ class Launcher:
         """Kill every stray and all below it. Returns how many there were."""
         swept = 0
         while strays := self.strays():
-            if not processes.end_all(self.strays):
+            if not processes.end_all(self.strays, keep=self.items):
                 self.give_up()
             for pid in strays:
                 with contextlib.suppress(ChildProcessError):

@@ -14,6 +14,7 @@ import time
 
 _PR_SET_DUMPABLE = 4
 _libc = ctypes.CDLL(None)
+_TGKILL = {"x86_64": 234, "aarch64": 131}
 _WALL = 0x40000000
 """Of any kind, also those that no signal tells of (waitid(2), __WALL)."""
 _ROUNDS = 64
@@ -41,8 +42,10 @@ def has_children():
     return True
 
 
-def end_all(tops):
+def end_all(tops, keep=()):
     """Kill the processes that `tops` names and all below them; none runs on between the first's death and the last's.
+
+    Of the process groups `keep`, and of our own, others stay; each other one dies at once, should something in it have been woken.
 
     Returns when all have ended. False: after many rounds, or a long wait, some have not; whoever called must end what is above
     them. `tops` is asked again and again, since orphans come to whoever reaps them.
@@ -52,6 +55,10 @@ def end_all(tops):
         alive = [pid for pid in stop_all(tops) if not has_ended(pid)]
         if not alive:
             return True
+        for group in dict.fromkeys(map(group_of, alive)):
+            if group not in (0, os.getpgrp(), *keep):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
         for pid in reversed(alive):  # the lowest first: a group that is left orphaned by a death above it is woken (setpgid(2))
             send(pid, signal.SIGKILL)
         for pid in alive:
@@ -61,17 +68,18 @@ def end_all(tops):
 
 def end_descendants(pid, spare=()):
     """The same for everything below a process, but for the children to `spare` and what is below those."""
-    return end_all(lambda: [child for child in children(pid) if child not in spare])
+    return end_all(lambda: [child for child in children(pid) if child not in spare], keep=[group_of(pid)])
 
 
-def interrupt(pid, spare=None):
-    """SIGINT to a process, after all below it have ended; it sees neither of that before the signal. False as of `end_all`.
+def interrupt(pid, spare=()):
+    """SIGINT to a process, after all below it have ended; it sees none of them end before the signal. False as of `end_all`.
 
-    `spare`: children that stay, which have the signal too where they are of the same process group.
+    `spare`: children that stay, which have the signal too where they are of the process's group.
     """
     send(pid, signal.SIGSTOP)
-    ended = end_descendants(pid, spare or ())
-    (send if spare is None else send_group)(pid, signal.SIGINT)
+    ended = end_descendants(pid, spare)
+    for one in [pid, *(one for one in walk(spare) if group_of(one) == pid)]:
+        send_first_thread(one, signal.SIGINT)
     send(pid, signal.SIGCONT)
     return ended
 
@@ -79,9 +87,10 @@ def interrupt(pid, spare=None):
 def signal_all(tops, signum):
     """A signal to processes and all below them; none can answer it before the last has it."""
     reached = stop_all(tops)
-    for number in (signum, signal.SIGCONT):
-        for pid in reached:
-            send(pid, number)
+    for pid in reached:
+        send_first_thread(pid, signum)
+    for pid in reached:
+        send(pid, signal.SIGCONT)
 
 
 def stop_all(tops):
@@ -133,10 +142,30 @@ def send(pid, signum):
         os.kill(pid, signum)
 
 
+def send_first_thread(pid, signum):
+    """A signal to a stopped process. Any thread would take it when it goes on: Python's first one would sleep on, not interrupted.
+
+    Where the first thread blocks it, another one waits for it, and may take it.
+    """
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        blocked = next(int(line.split()[1], 16) for line in file if line.startswith("SigBlk:"))
+        if not blocked >> (signum - 1) & 1:
+            _libc.syscall(_TGKILL[os.uname().machine], pid, pid, signum)
+            return
+    send(pid, signum)
+
+
 def send_group(pid, signum):
     """A signal to the process group that a process leads; to itself alone in its first moment, when it is no leader yet."""
     with contextlib.suppress(ProcessLookupError):
-        (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signum)
+        (os.killpg if group_of(pid) == pid else os.kill)(pid, signum)
+
+
+def group_of(pid):
+    """The process group of a process; 0 when it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return 0
 
 
 def has_ended(pid):

@@ -32,7 +32,7 @@ SHELL = {
     "xargs": "echo 30 | xargs sleep; touch t",
     "trap": "trap 'touch t' EXIT HUP INT TERM CHLD; sleep 30 & wait; touch t",
     "fifo": "mkfifo p; (cat p; touch t) & sleep 30 > p; touch t",
-    "deep": "sh -c 'sh -c \"sh -c \\\"sleep 30; touch t\\\"; touch t\"; touch t'; touch t",
+    "deep": 'sh -c \'sh -c "sh -c \\"sleep 30; touch t\\"; touch t"; touch t\'; touch t',
     "lock": "(flock 9; sleep 30) 9> l & sleep 0.1; flock l touch t",
 }
 PYTHON = {
@@ -63,7 +63,9 @@ SIZE = 12 << 20
 
 def scripts(number: int) -> list[tuple[str, str]]:
     """So many (language, code): every shape in turn."""
-    there = {name: code for name, code in OTHER.items() if shutil.which(NEEDED.get(name, name), path="/usr/local/bin:/usr/bin:/bin")}
+    there = {
+        name: code for name, code in OTHER.items() if shutil.which(NEEDED.get(name, name), path="/usr/local/bin:/usr/bin:/bin")
+    }
     shapes = [("shell", code) for code in SHELL.values()] + [("python", code) for code in PYTHON.values()] + [*there.items()]
     return list(itertools.islice(itertools.cycle(shapes), number))
 
@@ -97,7 +99,7 @@ async def appears(path: Path) -> None:
 
 
 class Watch:
-    """Takes a picture of a script's folder when its end is told; `late` names those in which something happened because or after."""
+    """Takes a picture of a script's folder when its end is told; `late`: where something happened because of the end, or after."""
 
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
@@ -211,3 +213,141 @@ async def test_a_background_job_that_was_cancelled_does_nothing_more(sandbox, tm
         assert (states, watch.late, watch.begun) == ([["cancelled"] * 8] * 2, [], 16)
     finally:
         await services.close()
+
+
+CHILDREN = {
+    "list": "subprocess.run(['sh', '-c', 'sleep 30; touch t'])",
+    "deaf": "subprocess.run(['sh', '-c', 'trap \"\" INT TERM; sleep 30; touch t'])",
+    "system": "os.system('sleep 30; touch t')",
+    "session of its own": "subprocess.run('(setsid sh -c \"sleep 30; touch t\" & wait)', shell=True, start_new_session=True)",
+    "popen": "os.popen('sleep 30; touch t').read()",
+    "one after another": "while subprocess.run(['sleep', '0.01']).returncode == 0: pass",
+    "pipe": "subprocess.Popen('sleep 30 | (cat; touch t)', shell=True, stdout=subprocess.PIPE).communicate()",
+    "background": "subprocess.Popen('while sleep 0.01; do date >> log; done', shell=True)\ntime.sleep(30)",
+}
+KERNEL = """import os, subprocess, time
+os.makedirs('{folder}', exist_ok=True)
+os.chdir('{folder}')
+open('begun', 'w')
+try:
+    {code}
+    open('t', 'w')
+except KeyboardInterrupt:
+    open('except', 'w')
+finally:
+    open('finally', 'w')
+os.chdir('..')
+"""
+
+
+def test_an_interrupted_kernel_cleans_up_and_its_children_do_nothing_more(make_inside):
+    from sandboxmcp.core.model import Script
+
+    inside = make_inside()
+    watch = Watch(inside.workspace)
+
+    async def one(kernel: str, code: str) -> None:
+        async with inside.runner.session() as session:
+            for turn in range(3):
+                name = f"{kernel.replace(' ', '')}{turn}"
+                script = Script(
+                    "", "python", KERNEL.format(folder=name, code=code.replace("\n", "\n    ")), random.uniform(0.2, 0.5)
+                )
+                outcome = await session.run_in(kernel.replace(" ", ""), script)
+                watch.told(name, code)
+                assert (outcome.status, "are kept" in outcome.reason) == ("timeout", True), (code, outcome)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one(name, code) for name, code in CHILDREN.items()))
+
+    inside.wait(all_of_them())
+    cleaned = [
+        folder.name for folder in inside.workspace.glob("*") if not {"except", "finally"} <= {one.name for one in folder.iterdir()}
+    ]
+    assert (watch.late, cleaned, watch.begun) == ([], [], 3 * len(CHILDREN))
+
+
+INTERRUPTED = {
+    "list": "sleep 30; touch t",
+    "group of its own": "timeout 40 sleep 30; touch t",
+    "another interpreter": "python3 -c 'import time; time.sleep(30)'; touch t",
+    "session of its own": "setsid -w sh -c 'sleep 30; touch t'; touch t",
+    "loop of short ones": "while sleep 0.01; do date >> log; done; touch t",
+}
+
+
+def test_an_interrupted_script_takes_no_further_command(make_inside):
+    inside = make_inside()
+    watch = Watch(inside.workspace)
+
+    async def one(number: int, code: str) -> None:
+        begun: list = []
+        running = asyncio.ensure_future(inside.run_here(in_folder("shell", code, f"i{number}"), "shell", on_begin=begun.append))
+        await appears(watch.workspace / f"i{number}" / "begun")
+        await asyncio.sleep(random.uniform(0, 0.2))
+        begun[0].interrupt()
+        ran = await running
+        watch.told(f"i{number}", code)
+        assert ran.outcome.status == "failed", (code, ran.outcome)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one(number, code) for number, code in enumerate([*INTERRUPTED.values()] * 4)))
+
+    inside.wait(all_of_them())
+    assert (watch.late, watch.begun) == ([], 4 * len(INTERRUPTED))
+
+
+WAKERS = """
+import os, signal, sys
+def wake():
+    while True:
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            if pid not in ('1', '2'):
+                try: os.kill(int(pid), signal.SIGCONT)
+                except OSError: pass
+for _ in range(6):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        wake()
+"""
+FIRST_THREAD_GONE = """
+import ctypes, os, threading, time
+def work():
+    while True:
+        with open('log', 'a') as file: file.write('x')
+        time.sleep(0.01)
+if os.fork() == 0:
+    threading.Thread(target=work).start()
+    ctypes.CDLL(None).pthread_exit(None)
+"""
+SIBLING = """
+import ctypes, os, platform, signal, time
+clone = {'x86_64': 56, 'aarch64': 220}[platform.machine()]
+if ctypes.CDLL(None).syscall(ctypes.c_long(clone), ctypes.c_long(0x8000 | signal.SIGCHLD), *[ctypes.c_long(0)] * 4) == 0:
+    while True:
+        with open('log', 'a') as file: file.write('x')
+        time.sleep(0.01)
+"""
+HIDING = {
+    "wakers": (WAKERS, "setsid sh -c 'while sleep 0.01; do date >> log; done' & python3 -c \"$CODE\"; sleep 30; touch t"),
+    "a process whose first thread has ended": (FIRST_THREAD_GONE, 'python3 -c "$CODE"; sleep 30; touch t'),
+    "a sibling made by clone": (SIBLING, 'exec python3 -c "$CODE\ntime.sleep(30)"'),
+    "a daemon in a stopped group": ("", "set -m; (trap '' HUP; while :; do date >> log; done) & kill -STOP $!; sleep 30; touch t"),
+}
+
+
+@pytest.mark.parametrize("way", HIDING)
+def test_nothing_that_hides_from_its_end_outlives_it(make_inside, way):
+    program, code = HIDING[way]
+    inside = make_inside()
+    watch = Watch(inside.workspace)
+    code = f"CODE=$(cat <<'END'\n{program}\nEND\n)\n{code}"
+
+    async def some() -> None:
+        await asyncio.gather(*(cancelled(inside, watch, f"h{number}", "shell", code) for number in range(4)))
+
+    inside.wait(some())
+    assert (len(watch.late), watch.begun) == (0, 4)
+    left = "ps -e -o args= | grep -e 'def [w]ake' -e 'open(.[l]og' -e '[s]leep 30' -e 'date >[>]'"
+    assert inside.run(left, "shell").text == ""
