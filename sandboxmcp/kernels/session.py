@@ -334,7 +334,10 @@ def _with_reasons(outcome: Outcome, more: Sequence[str]) -> Outcome:
 
 
 def _tail(path: Path) -> str:
-    """The last 4 KiB of a file, as text."""
-    with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-        return file.read().decode(errors="replace")
+    """The last 4 KiB of a file, as text; nothing where a full disk had no room for one."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
