@@ -47,7 +47,10 @@ def huge():
     try: mmap.mmap(-1, 2 << 20, flags=0x40022).close()
     except OSError as error: raise OSError(error.errno, '')
 
-def inet(): return socket.socket(2, 2)
+def inet():
+    global internet
+    internet = socket.socket(2, 2)
+    return internet
 
 def iovec():
     global vector
