@@ -72,9 +72,9 @@ class Running:
     async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
         """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
 
-        A kernel that has answered has ended its children itself; its own end is not waited for.
+        A kernel that has answered has ended its children itself; its own end is waited for only where the script left threads.
         """
-        if self._reply.status:
+        if self._reply.status and self.kernel is not None and not self.kernel.has_more_threads:
             self.item.kill()
         else:
             await self.item.killed()

@@ -352,3 +352,26 @@ def test_nothing_that_hides_from_its_end_outlives_it(make_inside, way):
     assert (len(watch.late), watch.begun) == (0, 4)
     left = "ps -e -o args= | grep -e 'def [w]ake' -e 'open(.[l]og' -e '[s]leep 30' -e 'date >[>]'"
     assert inside.run(left, "shell").text == ""
+
+
+THREADS = {
+    "writes": "def work():\n    while True:\n        with open('log', 'a') as file: file.write('x')",
+    "starts processes": "def work():\n    while True: subprocess.run('date >> log', shell=True)",
+}
+
+
+@pytest.mark.parametrize("what", THREADS)
+def test_a_thread_that_a_script_left_does_nothing_after_its_end_was_told(make_inside, what):
+    """The launcher, which would end it, is stopped by the script: so the answer has time to come before the end."""
+    inside = make_inside()
+    watch = Watch(inside.workspace)
+    code = f"{THREADS[what]}\nthreading.Thread(target=work, daemon=True).start()\nwhile not os.path.exists('log'): pass"
+    code += "\nos.kill(2, 19)"
+
+    async def twice() -> str:
+        ran = await inside.run_here(in_folder("python", code, "d"))
+        watch.told("d", code)
+        await inside.run_here("print('time for the thread')")
+        return ran.outcome.status
+
+    assert (inside.wait(twice()), watch.late) == ("ok", [])
