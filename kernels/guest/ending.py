@@ -20,7 +20,7 @@ def finish_as_interpreter(shell):
     run_exit_functions()
     close_files(shell)
     if processes.has_children():
-        processes.kill_descendants(os.getpid())
+        processes.end_descendants(os.getpid())
     flush_streams()
 
 

@@ -19,6 +19,7 @@ import gc
 import io
 import logging
 import os
+import subprocess
 import sys
 import warnings
 
@@ -241,7 +242,20 @@ def replace_streams():
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.addaudithook(flush_before_children)
+    os.system = system
     courtesy.install()
+
+
+def system(command):
+    """As os.system, but interrupted with the script: system(3) ignores SIGINT, and the next statement would run."""
+    child = subprocess.Popen(command, shell=True, close_fds=False)  # noqa: S602 - that is what it is for
+    try:
+        code = child.wait()
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
+    return -code if code < 0 else code << 8
 
 
 def mend_streams():

@@ -10,11 +10,13 @@ Orders arrive as one JSON document a message, with descriptors beside it; the la
     {"op": "foreign", "id": n, "key": text, "argv": [text]}       + the same: any other Jupyter kernel, {connection_file} in argv
     {"op": "script", "id": n, "table": {}, "folder": text, "cwd": text}   + script file, stdout, stderr: see commands.py
     {"op": "copy", "id": n, "folder": text, "name": text}        + a pipe, stdout, stderr: what comes through it into a new file
-    {"op": "signal", "id": n, "signum": k}                       to the item's process group
+    {"op": "signal", "id": n, "signum": k}                       to the item's process group; SIGINT: see INTERRUPTERS
+    {"op": "settled", "id": n}                                   what a foreign kernel has started by now, an interrupt spares
     {"op": "end", "id": n}                                       kill the item and all that it started
 
 Answers: {"ready": pid} (+ the broker's listening socket), {"forked": n, "pid": p}, {"refused": n, "why": text},
-{"ended": n, "status": waitstatus, "swept": count}.
+{"ended": n, "status": waitstatus, "cpu_s": seconds, "swept": count}, {"overrun": true}: an item forks faster than it can be killed,
+and the launcher ends, and the sandbox with it.
 
 The launcher trusts nobody below it. It is not dumpable, so no item can read or write its memory; when the control socket closes,
 it ends, and with it (it is bubblewrap's only child) every process of the sandbox. One thread, since threads do not survive a fork.
@@ -59,7 +61,8 @@ class Launcher:
         self.control = control
         self.cpu_s = cpu_s
         self.wake = ()
-        self.items = {}  # pid of the item's first process → its number
+        self.items = {}  # pid of the item's first process → its number and kind; no key of it, which the next fork could read
+        self.spared = {}  # the same → its children that an interrupt leaves alone
 
     def run(self):
         """Serve orders until the host closes the socket."""
@@ -108,15 +111,47 @@ class Launcher:
         if order["op"] in STARTERS:
             self.fork(order, fds)
             return
-        pid = next((pid for pid, number in self.items.items() if number == order["id"]), None)
+        pid = next((pid for pid, (number, _) in self.items.items() if number == order["id"]), None)
         if pid is None:
             return
-        if order["op"] == "signal":
-            send = os.killpg if os.getpgid(pid) == pid else os.kill  # not yet a leader in its first moment
-            with contextlib.suppress(ProcessLookupError):
-                send(pid, order["signum"])
+        if order["op"] == "settled":
+            self.spared[pid] = frozenset(processes.children(pid))
+        elif order["op"] == "end":
+            self.end(pid)
+        elif order["signum"] == signal.SIGINT:
+            _, kind = self.items[pid]
+            if not INTERRUPTERS[kind](self, pid):
+                self.end(pid)
         else:
-            processes.kill_tree(pid)
+            processes.send_group(pid, order["signum"])
+
+    def end(self, pid):
+        """Kill an item, and what of it is not below it but beside: clone(2) may make a sibling (CLONE_PARENT)."""
+        if not processes.end_all(lambda: [pid, *self.strays()], keep=[one for one in self.items if one != pid]):
+            self.give_up()
+
+    def give_up(self):
+        """End, and with us the sandbox: something in it cannot be ended otherwise."""
+        self.tell(overrun=True)
+        os._exit(1)
+
+    def interrupt_kernel(self, pid):
+        """A Python kernel runs its own `except` and `finally`."""
+        return processes.interrupt(pid)
+
+    def interrupt_wrapper(self, pid):
+        """The wrapper sees to its script's processes itself."""
+        processes.send(pid, signal.SIGINT)
+        return True
+
+    def interrupt_foreign(self, pid):
+        """The relay, and what the kernel started before its first cell, is part of it."""
+        return processes.interrupt(pid, self.spared.get(pid, frozenset(processes.children(pid))))
+
+    def interrupt_script(self, pid):
+        """All of it has the signal that Ctrl-C would give it, wherever it moved to: a shell ends if what it waits for does so."""
+        processes.signal_all(lambda: [pid, *self.strays()], signal.SIGINT)
+        return True
 
     def fork(self, order, fds):
         """A process of its own for the item, as leader of its own session."""
@@ -136,33 +171,34 @@ class Launcher:
                 print(f"launcher: the item could not start: {error!r}", file=sys.stderr, flush=True)
             finally:
                 os._exit(126)
-        self.items[pid] = order["id"]
+        self.items[pid] = order["id"], "wrapper" if order.get("language") else order["op"]
         self.tell(forked=order["id"], pid=pid)
 
     def reap(self):
         """Collect what ended; whatever an ended item left behind has become our child and is killed."""
         ended = []
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
-            if pid in self.items:
-                ended.append((self.items.pop(pid), status))
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                cpu_s = processes.processor_time(found.si_pid)
+                _, status = os.waitpid(found.si_pid, 0)
+                self.spared.pop(found.si_pid, None)
+                if (item := self.items.pop(found.si_pid, None)) is not None:
+                    ended.append((item[0], status, cpu_s))
         swept = self.sweep()
-        for number, status in ended:
-            self.tell(ended=number, status=status, swept=swept)
+        for number, status, cpu_s in ended:
+            self.tell(ended=number, status=status, cpu_s=cpu_s, swept=swept)
+
+    def strays(self):
+        """Our children that are no item: orphans of one that has ended, or siblings that one made."""
+        return [pid for pid in processes.children(os.getpid()) if pid not in self.items]
 
     def sweep(self):
-        """Kill every child of ours that is no item. Returns how many there were."""
+        """Kill every stray and all below it. Returns how many there were."""
         swept = 0
-        while leftovers := [pid for pid in processes.children(os.getpid()) if pid not in self.items]:
-            for pid in leftovers:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            for pid in leftovers:
+        while strays := self.strays():
+            if not processes.end_all(self.strays, keep=self.items):
+                self.give_up()
+            for pid in strays:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
                     swept += 1
@@ -246,6 +282,14 @@ def copy_in(order, fds):
         os._exit(1)
 
 
+INTERRUPTERS = {
+    "kernel": Launcher.interrupt_kernel,
+    "wrapper": Launcher.interrupt_wrapper,
+    "foreign": Launcher.interrupt_foreign,
+    "script": Launcher.interrupt_script,
+    "copy": Launcher.interrupt_script,
+}
+"""What SIGINT means to each kind of item. False: it could not be interrupted, and is ended."""
 STARTERS = {"kernel": become_kernel, "foreign": become_foreign_kernel, "script": become_script, "copy": copy_in}
 
 

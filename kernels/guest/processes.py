@@ -1,16 +1,26 @@
-"""Which processes hang below one, how to end them all, and whether others may look into this one."""
+"""Which processes hang below one, how to end or interrupt them all, and whether others may look into this one.
+
+Processes that end one after the other see each other go: a shell whose `sleep` was killed takes its next command. So all of them
+are stopped, from the top downwards, before the first is killed. Nobody waits until they have stopped: a process in vfork(2) stops
+only when its child has executed a program. It need not: SIGSTOP is acted on before the next instruction of the program.
+"""
 
 import contextlib
 import ctypes
 import os
+import select
 import signal
+import time
 
 _PR_SET_DUMPABLE = 4
 _libc = ctypes.CDLL(None)
+_TGKILL = {"x86_64": 234, "aarch64": 131}
 _WALL = 0x40000000
 """Of any kind, also those that no signal tells of (waitid(2), __WALL)."""
 _ROUNDS = 64
-"""More looks than any tree needs that does not fork for ever; one that does ends with the process above it."""
+"""More looks than any tree needs that does not fork for ever, or wake what was stopped."""
+_PATIENCE_S = 5.0
+"""How long the killed may take to end: a large one gives back its memory first."""
 
 
 def children(pid):
@@ -18,7 +28,7 @@ def children(pid):
     found = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
                 found += [int(word) for word in file.read().split()]
     return found
 
@@ -32,38 +42,159 @@ def has_children():
     return True
 
 
-def kill_descendants(pid):
-    """Kill everything below a process, again and again until nothing new appears there.
+def end_all(tops, keep=()):
+    """Kill the processes that `tops` names and all below them; none runs on between the first's death and the last's.
 
-    Complete for a child subreaper: orphans come to it, so none gets out of sight between two looks.
+    Of the process groups `keep`, and of our own, others stay; each other one dies at once, should something in it have been woken.
+
+    Returns when all have ended. False: after many rounds, or a long wait, some have not; whoever called must end what is above
+    them. `tops` is asked again and again, since orphans come to whoever reaps them.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    for _ in range(_ROUNDS):
+        alive = [pid for pid in stop_all(tops) if not has_ended(pid)]
+        if not alive:
+            return True
+        for group in dict.fromkeys(map(group_of, alive)):
+            if group not in (0, os.getpgrp(), *keep):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
+        for pid in reversed(alive):  # the lowest first: a group that is left orphaned by a death above it is woken (setpgid(2))
+            send(pid, signal.SIGKILL)
+        for pid in alive:
+            await_end(pid, deadline)
+    return not any(not has_ended(pid) for pid in walk(tops()))
+
+
+def end_descendants(pid, spare=()):
+    """The same for everything below a process, but for the children to `spare` and what is below those."""
+    return end_all(lambda: [child for child in children(pid) if child not in spare], keep=[group_of(pid)])
+
+
+def interrupt(pid, spare=()):
+    """SIGINT to a process, after all below it have ended; it sees none of them end before the signal. False as of `end_all`.
+
+    `spare`: children that stay, which have the signal too where they are of the process's group.
+    """
+    send(pid, signal.SIGSTOP)
+    ended = end_descendants(pid, spare)
+    for one in [pid, *(one for one in walk(spare) if group_of(one) == pid)]:
+        send_first_thread(one, signal.SIGINT)
+    send(pid, signal.SIGCONT)
+    return ended
+
+
+def signal_all(tops, signum):
+    """A signal to processes and all below them; none can answer it before the last has it.
+
+    Not just when a child has ended that nobody has collected: a shell that learns of that and of SIGINT at once goes on.
     """
     for _ in range(_ROUNDS):
-        below, level = [], [pid]
-        while level:
-            level = [child for parent in level for child in children(parent)]
-            below += level
-        alive = [one for one in below if not is_zombie(one)]
-        if not alive:
-            return
-        for one in alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
+        reached = stop_all(tops)
+        if not any(map(has_ended, reached)):
+            break
+        for pid in reached:
+            send(pid, signal.SIGCONT)
+        os.sched_yield()
+    for pid in reached:
+        send_first_thread(pid, signum)
+    for pid in reached:
+        send(pid, signal.SIGCONT)
 
 
-def kill_tree(pid):
-    """Kill a process and everything below it, the process itself last: while it lives, its orphans stay below it."""
-    kill_descendants(pid)
+def stop_all(tops):
+    """Stop processes and all below them until a look finds no new ones. Returns those of the last look, from the top.
+
+    After many rounds it returns all the same: what wakes others, or forks on and on, is still running then.
+    """
+    stopped = set()
+    for _ in range(_ROUNDS):
+        before = len(stopped)
+        found = walk(tops(), stopped)
+        if len(stopped) == before:
+            break
+    for pid in stopped.difference(found):  # it has ended, or its number was another's by the time it was stopped
+        send(pid, signal.SIGCONT)
+    return found
+
+
+def walk(tops, stopped=None):
+    """Processes and all below them, from the top. With a set of those that are `stopped`, the others are, before they are read."""
+    found, level = {}, list(tops)
+    while level:
+        for pid in level:
+            if stopped is not None and pid not in stopped:
+                send(pid, signal.SIGSTOP)
+                stopped.add(pid)
+        found.update(dict.fromkeys(level))
+        level = [child for pid in level for child in children(pid) if child not in found]
+    return list(found)
+
+
+def await_end(pid, deadline):
+    """Wait until a process that was killed has ended, all its threads with it, or until a moment of the monotonic clock."""
+    try:
+        watched = os.pidfd_open(pid)
+    except OSError:  # it has been collected; or there is no descriptor left, and the next look tells
+        return
+    try:
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+    finally:
+        os.close(watched)
+
+
+def send(pid, signum):
+    """A signal to a process, if it is still there."""
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, signum)
 
 
-def is_zombie(pid):
-    """Whether a process has ended and waits to be collected."""
+def send_first_thread(pid, signum):
+    """A signal to a stopped process. Any thread would take it when it goes on: Python's first one would sleep on, not interrupted.
+
+    Where the first thread blocks it, another one waits for it, and may take it.
+    """
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        blocked = next(int(line.split()[1], 16) for line in file if line.startswith("SigBlk:"))
+        if not blocked >> (signum - 1) & 1:
+            _libc.syscall(_TGKILL[os.uname().machine], pid, pid, signum)
+            return
+    send(pid, signum)
+
+
+def send_group(pid, signum):
+    """A signal to the process group that a process leads; to itself alone in its first moment, when it is no leader yet."""
+    with contextlib.suppress(ProcessLookupError):
+        (os.killpg if group_of(pid) == pid else os.kill)(pid, signum)
+
+
+def group_of(pid):
+    """The process group of a process; 0 when it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return 0
+
+
+def has_ended(pid):
+    """Whether a process has ended and at most waits to be collected. One whose first thread alone has ended has not."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+            fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return True
+    return fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
+
+
+def processor_time(pid):
+    """Seconds that a process has used, its children not counted; an ended one is asked before it is collected."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def set_dumpable(dumpable):

@@ -65,12 +65,12 @@ class WrapperKernel(Kernel):
             pumps = [asyncio.ensure_future(self._pump(name, pipe, silent)) for name, pipe in streams.items()]
             interrupted = await self._ended(script, interrupt)
             # What it left behind holds its pipes: once that has ended, so have they.
-            processes.kill_descendants(os.getpid())
+            processes.end_descendants(os.getpid())
             await asyncio.gather(*pumps)
             return script.returncode if script.returncode >= 0 else 128 - script.returncode, interrupted
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-            processes.kill_descendants(os.getpid())
+            processes.end_descendants(os.getpid())
             collect()
 
     def _start(self, code, folder):
@@ -101,8 +101,10 @@ class WrapperKernel(Kernel):
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             interrupted = not gone.is_set()
             for number, wait_s in _STEPS if interrupted else ():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(script.pid, number)
+                if number == signal.SIGKILL:
+                    processes.end_descendants(os.getpid())
+                else:
+                    processes.signal_all(lambda: processes.children(os.getpid()), number)
                 await asyncio.wait(waiting[:1], timeout=wait_s)
                 if gone.is_set():
                     break

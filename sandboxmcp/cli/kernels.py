@@ -66,13 +66,19 @@ def _acting(action: str) -> Callable[..., int]:
     """The command for one action. It is the owner that carries it out: a signal of ours could meet another process."""
 
     def act(settings: Settings, as_json: bool, name: _Name) -> int:
+        from sandboxmcp.tools.kernels import INTERRUPTED
         from sandboxmcp.tools.sharing import ask_owner
 
         kernel = _found(settings, name)
-        ask_owner(kernel.door, kernel.pid, {"op": "act", "kernel": kernel.name, "action": action})
-        done = {"ok": True, "kernel": kernel.name, "server": kernel.pid, "action": action}
-        print(json.dumps(done) if as_json else f"{kernel.name}: {_SAID[action][1]}")
-        return 0
+        state = ask_owner(kernel.door, kernel.pid, {"op": "act", "kernel": kernel.name, "action": action})
+        heeded = state != "runs on"
+        done = {"ok": heeded, "kernel": kernel.name, "server": kernel.pid, "action": action} | ({"state": state} if state else {})
+        print(
+            json.dumps(done)
+            if as_json
+            else f"{kernel.name}: {_SAID[action][1] if state in (None, 'interrupted') else INTERRUPTED[state]}"
+        )
+        return 0 if heeded else 1
 
     act.__doc__ = _SAID[action][0]
     return act

@@ -74,7 +74,16 @@ class StreamCapture:
     total: int
     """Bytes the script wrote."""
     kept: int
-    """Bytes in the file; less than `total` only when the cap was reached."""
+    """Bytes in the file; less than `total` when the cap was reached, or something went wrong."""
+    trouble: str = ""
+    """What went wrong: the disk is full, or cannot be written."""
+    wanted: int = 0
+    """Bytes that the cap lets in, of what the script wrote."""
+
+    @property
+    def lost(self) -> int:
+        """Bytes that should have been kept and could not."""
+        return max(self.wanted - self.kept, 0) if self.trouble else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,8 @@ class _Stream:
             os.fchown(self.write_fd, owner, -1)  # else a script of root's server could not reopen /dev/stdout
         with contextlib.suppress(OSError):  # beyond the user's allowance of large pipes a small one does
             fcntl.fcntl(self.write_fd, _F_SETPIPE_SZ, _PIPE_BYTES)
-        self._file = _new_file(path)
         self._sink = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        self._file = self._opened()
 
     def move(self) -> bool:
         """Pass on what is in the pipe now. False when it has ended."""
@@ -75,11 +75,23 @@ class _Stream:
 
     def cut(self, path: Path) -> StreamCapture:
         """What has flowed into the file so far; from now on it flows into another one."""
-        done = StreamCapture(self.path, self.total, self.kept)
+        done = self.so_far()
         os.close(self._file)
         self.path, self.total, self.kept, self.trouble = path, 0, 0, ""
-        self._file = _new_file(path)
+        self._file = self._opened()
         return done
+
+    def so_far(self) -> StreamCapture:
+        """What has flowed until now."""
+        return StreamCapture(self.path, self.total, self.kept, self.trouble if self.total else "", min(self.total, self.cap))
+
+    def _opened(self) -> int:
+        """A new file at our path. Where none can be made, what flows is counted all the same, and told as lost."""
+        try:
+            return os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            self.trouble = error.strerror or str(error)
+            return os.dup(self._sink)
 
     def close_writer(self) -> None:
         if self.write_fd >= 0:
@@ -90,10 +102,6 @@ class _Stream:
         self.close_writer()
         for fd in (self.read_fd, self._file, self._sink):
             os.close(fd)
-
-
-def _new_file(path: Path) -> int:
-    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 class ItemCapture:
@@ -123,11 +131,6 @@ class ItemCapture:
         """The writing ends, for stdout and stderr of the item."""
         return self._out.write_fd, self._err.write_fd
 
-    @property
-    def trouble(self) -> str:
-        """Why less was kept than the cap allows, or nothing."""
-        return self._out.trouble or self._err.trouble
-
     def write(self, text: str, *, to_stderr: bool = False) -> None:
         """Add text to a stream from this side, for a kernel whose output comes as messages. The pipe is drained all the time."""
         left = memoryview(text.encode(errors="surrogatepass"))
@@ -143,7 +146,7 @@ class ItemCapture:
         """What was captured of stdout and stderr, after everything that is in the pipes now has been read."""
         with anyio.CancelScope(shield=True):
             await asyncio.get_running_loop().run_in_executor(None, self._stop)
-        return tuple(StreamCapture(one.path, one.total, one.kept) for one in (self._out, self._err))  # type: ignore[return-value]
+        return self._out.so_far(), self._err.so_far()
 
     async def cut(self, stem: Path) -> tuple[StreamCapture, StreamCapture]:
         """What was captured since the last cut; what comes later goes to files whose names begin with `stem`."""

@@ -25,6 +25,9 @@ class Displayed:
         self.artifacts: list[Artifact] = []
         self.dropped = 0
         """How many results beyond the cap were not kept."""
+        self.lost = 0
+        self.trouble = ""
+        """How many could not be written, and why."""
 
     def keep(self, data: dict[str, Any]) -> None:
         """Save every form of one result but its text, which is in the output already."""
@@ -37,8 +40,13 @@ class Displayed:
                 self.dropped += 1
                 continue
             path = self._stem.with_name(f"{self._stem.name}.{len(self.artifacts)}.artifact")
-            path.touch(0o600, exist_ok=False)
-            path.write_bytes(content)
+            try:
+                path.touch(0o600, exist_ok=False)
+                path.write_bytes(content)
+            except OSError as error:
+                path.unlink(missing_ok=True)
+                self.lost, self.trouble = self.lost + 1, error.strerror or str(error)
+                continue
             self.artifacts.append(Artifact(mime if _MIME.fullmatch(mime) else "application/octet-stream", path, len(content)))
 
 

@@ -53,6 +53,9 @@ class Item:
         """Of its first process, as numbered inside the sandbox."""
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         """The exit code, negative for a signal; None when the whole sandbox ended under it."""
+        self.cpu_s = 0.0
+        """Seconds of processor time that its first process had used when it ended; the launcher says so."""
+        self._why = ""
         self._host_pid = 0
 
     @property
@@ -62,28 +65,43 @@ class Item:
             self._host_pid = host_pid(self._launcher.process.init_pid or 0, self.pid)
         return self._host_pid
 
-    def kill(self) -> None:
-        """End the item and everything it started. Returns at once; `ended` tells when it is done."""
+    @property
+    def why(self) -> str:
+        """Why we ended it, or its sandbox; empty while it lives, and when it was none of our doing."""
         if not self.ended.done():
+            return ""
+        if self.ended.result() is None:
+            return self._why or self._launcher.why
+        limit = self._launcher.cpu_limit
+        return self._why or (f"more than {limit:,} s of processor time; raise limits.cpu" if self.cpu_s >= limit else "")
+
+    def kill(self, why: str = "") -> None:
+        """End the item and everything it started. Returns at once; `ended` tells when it is done. `why`: for who ran it."""
+        if not self.ended.done():
+            self._why = self._why or why
             self._launcher.post({"op": "end", "id": self.number})
 
     def signal(self, signum: int) -> None:
-        """Send a signal to the item's process group."""
+        """Send a signal to the item's process group. Of SIGINT the launcher says more: a kernel's children end first."""
         self._launcher.post({"op": "signal", "id": self.number, "signum": signum})
 
-    async def killed(self) -> None:
+    def settled(self) -> None:
+        """What a kernel of others' has started by now belongs to it: an interrupt leaves it alone."""
+        self._launcher.post({"op": "settled", "id": self.number})
+
+    async def killed(self, why: str = "") -> None:
         """Kill and wait until nothing of the item is left.
 
         A launcher that does not obey is woken (a script may have stopped it); one that still does not loses its whole sandbox.
         """
-        self.kill()
+        self.kill(why)
         with anyio.CancelScope(shield=True):
             for wait_s in (_OBEY_S, _ANSWER_TIMEOUT_S):
                 await asyncio.wait({self.ended}, timeout=wait_s)
                 if self.ended.done():
                     return
                 self._launcher.wake()
-            self._launcher.kill()
+            self._launcher.kill("a script in its sandbox could not be ended otherwise")
 
 
 class Launcher:
@@ -108,6 +126,10 @@ class Launcher:
         self._forks: dict[int, asyncio.Future[int]] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self.alive = True
+        self.why = ""
+        """Why we ended the sandbox, for the scripts that were in it."""
+        self.cpu_limit = 0
+        """Seconds of processor time that each process may use."""
         self.brokered = () if broker is None else tuple(broker.programs)
         """The programs that are let out."""
         self._broker = broker
@@ -135,6 +157,7 @@ class Launcher:
             plan.masked.remove()
             raise
         launcher = cls(process, ours, plan, broker)
+        launcher.cpu_limit = settings["limits.cpu"]
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
         except BaseException as error:
@@ -219,7 +242,7 @@ class Launcher:
         try:
             item.pid = await asyncio.wait_for(asyncio.shield(forked), _ANSWER_TIMEOUT_S)
         except TimeoutError:
-            self.kill()
+            self.kill("its launcher did not answer")
             raise KernelError("the launcher inside the sandbox does not answer", "Try again.", self._process.log) from None
         except asyncio.CancelledError:
             item.kill()
@@ -274,7 +297,11 @@ class Launcher:
             why = f"no further process starts in the sandbox ({str(answer['why'])[:80]})"
             refused.set_exception(KernelError(why, "End what runs in it, or raise limits.processes."))
         elif (item := self._items.pop(answer.get("ended", 0), None)) is not None and not item.ended.done():
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                item.cpu_s = float(answer["cpu_s"])
             item.ended.set_result(os.waitstatus_to_exitcode(int(answer["status"])))
+        elif answer.get("overrun") is True:
+            self.why = self.why or "a script in its sandbox made processes faster than they could be killed"
 
     def _gone(self) -> None:
         """The sandbox has ended: so has everything in it."""
@@ -297,14 +324,20 @@ class Launcher:
                 item.ended.set_result(None)
         self._items.clear()
 
+    def process_kill(self, why: str) -> None:
+        """Kill the sandbox from any thread; the event loop learns of it when the control socket closes."""
+        self.why = self.why or why
+        self._process.kill()
+
     def wake(self) -> None:
         """Continue the launcher, should it have been stopped from inside."""
         for pid in children(self._process.init_pid or 0):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    def kill(self) -> None:
-        """End the sandbox and everything in it, now."""
+    def kill(self, why: str = "") -> None:
+        """End the sandbox and everything in it, now. `why`: for those whose scripts run in it."""
+        self.why = self.why or why
         self._process.kill()
         self._gone()
 

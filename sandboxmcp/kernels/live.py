@@ -21,6 +21,7 @@ from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.manager import SandboxKernelManager
 from sandboxmcp.kernels.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.specs import FORKED, SandboxKernelSpecManager
+from sandboxmcp.sandbox.usage import threads
 
 _IDLE_TIMEOUT_S = 5.0
 _WELCOME_S = 2.0
@@ -70,6 +71,7 @@ class LiveKernel:
         self.item = item
         self.capture = capture
         spec = manager.kernel_spec
+        self._threads = 0
         self._foreign = spec is not None and spec.argv[0] != FORKED
         """A kernel of others': its output comes as messages."""
 
@@ -121,10 +123,17 @@ class LiveKernel:
                 raise KernelError(f"the kernel {how}", "Run: sandboxmcp doctor.", await self._last_words(place))
         finally:
             waiting.cancel()
-        if not self._foreign:
+        if self._foreign:
+            self.item.settled()
+        else:
             # As in the guest: the first request takes paths that the later ones find warm; a silent one leaves no trace.
             await self.execute("pass", Reply(), silent=True)
-        _ = self.item.host_pid  # looked for now, while nobody waits
+        self._threads = threads(self.item.host_pid)  # looked for now, while nobody waits
+
+    @property
+    def has_more_threads(self) -> bool:
+        """Whether a script has started threads that still run, or nobody can tell. They go on while the kernel lives."""
+        return not self._threads or threads(self.item.host_pid) > self._threads
 
     async def _welcomed(self) -> None:
         """Ours says so itself (kernels/guest/publishing.py). One that does not in time is nudged, as others are."""

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 
@@ -26,7 +26,7 @@ from sandboxmcp.kernels.binding import prelude
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import Begun, end_of, execute_both, not_kept
+from sandboxmcp.kernels.running import HEED_S, Begun, end_of, execute_both, lost_of, not_kept
 from sandboxmcp.kernels.specs import PREFIX, stateful_languages
 from sandboxmcp.sandbox.usage import memory_of, tree
 
@@ -34,8 +34,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _MOST = 16
 """Named kernels of one session; each holds its variables in memory."""
-_HEED_S = 3.0
-"""How long a kernel may take to heed an interrupt before it is ended."""
+_OWNER = "the process that owns it"
+_GLANCE_S = 0.5
+"""How long a kernel that none of our calls uses may take to answer before it counts as busy with another client's code."""
+Interrupted = Literal["idle", "interrupted", "ended", "runs on"]
+"""What an interrupt has come to: nothing ran; it has ended, its variables are kept; the kernel has ended; it did not heed."""
 _COUNT_VARIABLES = "len([n for n in get_ipython().user_ns if n not in get_ipython().user_ns_hidden])"
 
 
@@ -57,6 +60,8 @@ class KernelState:
 
 @dataclass(slots=True)
 class _Named:
+    """One kernel with what is known of its use."""
+
     name: str
     language: str
     live: LiveKernel
@@ -64,6 +69,10 @@ class _Named:
     used: float = field(default_factory=time.monotonic)
     calls: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    running: asyncio.Future[None] | None = None
+    """Done when the call has ended that runs now."""
+    interrupted_by: str = ""
+    """Who has interrupted that call."""
 
 
 class NamedKernels:
@@ -106,13 +115,19 @@ class NamedKernels:
             stem = self._captures / secrets.token_hex(8)
             displayed = Displayed(kernel.live.capture.stem)
             reply = Reply(displayed=displayed)
-            status = await self._execute(kernel, script, reply, file)
+            running = kernel.running = asyncio.get_running_loop().create_future()
+            kernel.interrupted_by = ""
+            try:
+                status = await self._execute(kernel, script, reply, file)
+            finally:
+                running.set_result(None)
+                kernel.running = None
             cancelled = status == "cancelled"
             with anyio.CancelScope(shield=True):
                 out, err = await kernel.live.capture.cut(stem)
             breach = finish()
             kernel.used, kernel.calls = time.monotonic(), kernel.calls + 1
-            outcome = _outcome(script, status, reply, kernel, time.monotonic() - started, breach)
+            outcome = _outcome(script, status, reply, kernel, time.monotonic() - started, breach, lost_of(out, err))
             if kernel.live.item.ended.done():
                 await self._forget(kernel)
         outcome = Outcome(
@@ -139,9 +154,9 @@ class NamedKernels:
         """Interrupt until the kernel answers again; end it when it does not."""
         for _ in range(2):
             kernel.live.item.signal(signal.SIGINT)
-            if await kernel.live.answers(_HEED_S / 2):
+            if await kernel.live.answers(HEED_S / 2):
                 return
-        await kernel.live.item.killed()
+        await kernel.live.item.killed(f"it did not heed an interrupt for {HEED_S:g} s")
 
     @asynccontextmanager
     async def _turn(self, name: str, language: str, must_run: bool) -> AsyncIterator[_Named]:
@@ -163,7 +178,7 @@ class NamedKernels:
         async with self._starting:
             kernel = self._kernels.get(name)
             if kernel is not None and kernel.live.item.ended.done():
-                await self._forget(kernel)
+                await self._miss(kernel)
                 kernel = None
             if kernel is None:
                 kernel = await self._start(name, language)
@@ -231,6 +246,9 @@ class NamedKernels:
         now = time.monotonic()
         found = []
         for kernel in list(self._kernels.values()):
+            if kernel.live.item.ended.done() and not kernel.turn.locked():
+                await self._miss(kernel)
+                continue
             busy = kernel.turn.locked()
             variables = None if busy else await self._variables(kernel)
             pid = kernel.live.item.host_pid
@@ -244,30 +262,49 @@ class NamedKernels:
         async with kernel.turn:  # two that wait on one client's socket would take each other's answers
             return await kernel.live.evaluate(_COUNT_VARIABLES)
 
-    def interrupt(self, name: str) -> None:
-        """Interrupt what a kernel runs, also inside C code: the signal comes from outside.
+    async def interrupt(self, name: str, by: str = _OWNER) -> Interrupted:
+        """Interrupt what a kernel runs, also inside C code: the signal comes from outside. Says what came of it.
 
         Raises:
             UsageError: there is no such kernel.
         """
-        self._named(name).live.item.signal(signal.SIGINT)
+        kernel = self._named(name)
+        item, running = kernel.live.item, kernel.running
+        if item.ended.done() or (running is None and await self._answers(kernel, _GLANCE_S)):
+            return "ended" if item.ended.done() else "idle"
+        kernel.interrupted_by = by
+        item.signal(signal.SIGINT)
+        if running is None:
+            heeded = await self._answers(kernel, HEED_S)
+        else:
+            waited: set[asyncio.Future[Any]] = {running, item.ended}
+            await asyncio.wait(waited, timeout=HEED_S, return_when=asyncio.FIRST_COMPLETED)
+            heeded = running.done()
+        return "ended" if item.ended.done() else "interrupted" if heeded else "runs on"
 
-    async def stop(self, name: str) -> None:
-        """End a kernel with all it started; its variables are gone.
+    async def _answers(self, kernel: _Named, timeout_s: float) -> bool:
+        """Whether it answers within a time, or it is we who ask it something already."""
+        if kernel.turn.locked():
+            return True
+        async with kernel.turn:  # two that wait on one client's socket would take each other's answers
+            return await kernel.live.answers(timeout_s)
+
+    async def stop(self, name: str, by: str = _OWNER) -> None:
+        """End a kernel with all it started; its variables are gone. `by`: who wants that, for the call that runs in it.
 
         Raises:
             UsageError: there is no such kernel.
         """
-        await self._end(self._named(name))
+        await self._end(self._named(name), f"its kernel was stopped by {by}")
 
-    async def restart(self, name: str) -> None:
+    async def restart(self, name: str, by: str = _OWNER) -> None:
         """End a kernel and start it anew, empty.
 
         Raises:
             UsageError: there is no such kernel.
         """
         kernel = self._named(name)
-        await self._end(kernel)
+        await self._end(kernel, f"its kernel was restarted by {by}")
         await self._get(name, kernel.language)
 
     async def reap_forever(self, idle_s: float) -> None:
@@ -283,12 +320,19 @@ class NamedKernels:
         now = time.monotonic()
         idle = [one for one in self._kernels.values() if not one.turn.locked() and now - one.used > idle_s]
         for kernel in idle:
-            await self._end(kernel)
+            await self._end(kernel, "its kernel was not used for too long (kernel_idle_s)")
         return [kernel.name for kernel in idle]
 
-    async def _end(self, kernel: _Named) -> None:
+    async def _miss(self, kernel: _Named) -> None:
+        """One has ended while nothing ran in it: forget it, and tell."""
+        _, _, how = end_of(Reply(), kernel.live.item)
+        why = how or "it exited by itself"
+        self.notices.append(f"the kernel {kernel.name} ended while none of its calls ran; its variables are gone ({why})")
+        await self._forget(kernel)
+
+    async def _end(self, kernel: _Named, why: str) -> None:
         """Kill it first: a call that runs in it ends then, and takes its output with it, before the rest is given up."""
-        await kernel.live.item.killed()
+        await kernel.live.item.killed(why)
         async with kernel.turn:
             if self._kernels.get(kernel.name) is kernel:
                 await self._forget(kernel)
@@ -308,9 +352,10 @@ class NamedKernels:
         await kernel.live.forget()
         kernel.live.capture.discard()
 
-    async def close(self) -> None:
+    async def close(self, why: str) -> None:
+        """End them all."""
         for kernel in list(self._kernels.values()):
-            await self._end(kernel)
+            await self._end(kernel, why)
 
 
 def check_name(name: str) -> None:
@@ -335,17 +380,25 @@ class CancelledRun(asyncio.CancelledError):
         self.outcome = outcome
 
 
-def _outcome(script: Script, status: Status | None, reply: Reply, kernel: _Named, wall_s: float, breach: str) -> Outcome:
+def _outcome(
+    script: Script, status: Status | None, reply: Reply, kernel: _Named, wall_s: float, breach: str, output_lost: Iterable[str]
+) -> Outcome:
     """Status, exit code and reason; the captures are filled in by the caller."""
+    ended, exit_code, reason = _ending(script, status, reply, kernel, breach)
+    return Outcome(script, ended, exit_code, wall_s, reason="; ".join(filter(None, (reason, *not_kept(reply), *output_lost))))
+
+
+def _ending(script: Script, status: Status | None, reply: Reply, kernel: _Named, breach: str) -> tuple[Status, int | None, str]:
     item = kernel.live.item
     lost = f"; the kernel {kernel.name} ended, its variables are gone" if item.ended.done() else ""
     if breach:
-        return Outcome(script, "killed", None, wall_s, reason=f"killed: {breach}{lost}")
+        return "killed", None, f"killed: {breach}{lost}"
     if status == "timeout":
         kept = lost or f"; it was interrupted, the variables of {kernel.name} are kept"
-        return Outcome(script, status, None, wall_s, reason=f"timed out after {script.timeout_s:g} s{kept}")
+        return status, None, f"timed out after {script.timeout_s:g} s{kept}"
     if status is not None:
-        return Outcome(script, status, None, wall_s, reason=lost.removeprefix("; "))
-    ended, exit_code, reason = end_of(reply, item.ended.result() if item.ended.done() else None)
-    reason = "; ".join(filter(None, (reason, *not_kept(reply), lost.removeprefix("; "))))
-    return Outcome(script, ended, exit_code, wall_s, reason=reason)
+        return status, None, lost.removeprefix("; ")
+    ended, exit_code, reason = end_of(reply, item)
+    if kernel.interrupted_by and ended == "failed":
+        reason = "; ".join(filter(None, (f"interrupted by {kernel.interrupted_by}", reason)))
+    return ended, exit_code, "; ".join(filter(None, (reason, lost.removeprefix("; "))))

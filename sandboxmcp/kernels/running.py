@@ -7,15 +7,16 @@ import contextlib
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.core.model import Outcome, Script, Status, StreamCapture
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.displayed import Displayed
 from sandboxmcp.kernels.launcher import Item
 from sandboxmcp.kernels.live import LiveKernel, Reply
 
+HEED_S = 3.0
+"""How long what is interrupted may take to heed it before it is ended."""
 _LONG_BITS = 64
 """Of a C long: a number of more ends the interpreter with -1."""
 
@@ -44,9 +45,19 @@ class Running:
         """A folder inside that is the script's own; to be removed after it."""
         self.opened_since = 0
         """When it began, as the masked copies count (sandbox/masked.py)."""
+        self._ending: asyncio.TimerHandle | None = None
         self._displayed = Displayed(capture.stem)
         self._reply = Reply(displayed=self._displayed)
-        self.begun = Begun(capture.stem, partial(item.signal, signal.SIGINT))
+        self.begun = Begun(capture.stem, self._interrupt)
+        self.out_of_memory = 0
+        """Processes that the system had killed for memory in its sandbox before it began."""
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: one that does not heed it is ended a little later, as a named kernel is."""
+        self.item.signal(signal.SIGINT)
+        self._ending = asyncio.get_running_loop().call_later(
+            HEED_S, self.item.kill, f"it did not heed an interrupt for {HEED_S:g} s"
+        )
 
     async def finished(self) -> None:
         """Wait until the script has ended by itself."""
@@ -63,22 +74,22 @@ class Running:
     async def outcome(self, status: Status | None, wall_s: float) -> Outcome:
         """What became of the item; `status` when it did not end by itself. Nothing that it started is left then.
 
-        A kernel that has answered has ended its children itself; its own end is not waited for.
+        A kernel that has answered has ended its children itself; its own end is waited for only where the script left threads.
         """
-        if self._reply.status:
+        if self._reply.status and self.kernel is not None and not self.kernel.has_more_threads:
             self.item.kill()
         else:
             await self.item.killed()
         out, err = await self._capture.finish()
+        if self._ending is not None:
+            self._ending.cancel()
         exit_code, reasons = None, []
         if status is None:
-            status, exit_code, reason = end_of(self._reply, self.item.ended.result() if self.item.ended.done() else None)
+            status, exit_code, reason = end_of(self._reply, self.item)
             reasons = [reason]
         elif status == "timeout":
             reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
-        reasons += not_kept(self._reply)
-        if self._capture.trouble:
-            reasons.append(f"output was lost: {self._capture.trouble}")
+        reasons += [*not_kept(self._reply), *lost_of(out, err)]
         reason = "; ".join(filter(None, reasons))
         return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._displayed.artifacts), reason)
 
@@ -99,16 +110,27 @@ def not_kept(reply: Reply) -> list[str]:
     shown = reply.displayed
     dropped = shown is not None and shown.dropped and f"{shown.dropped} displayed results beyond the first {len(shown.artifacts)}"
     parts = [f"{dropped} were not kept"] if dropped else []
+    parts += [f"{shown.lost} displayed results were lost: {shown.trouble}"] if shown is not None and shown.lost else []
     return [*parts, "what it displayed last did not come, or not whole; save it to a file instead"] if reply.incomplete else parts
 
 
-def end_of(reply: Reply, code: int | None) -> tuple[Status, int | None, str]:
-    """Status, exit code and reason of a script that ended by itself: from the kernel's answer, else from its process."""
+def lost_of(*streams: StreamCapture) -> list[str]:
+    """How much of what a script printed could not be written down, and why; a part of a sentence, or nothing."""
+    lost = [one for one in streams if one.trouble]
+    size = sum(one.lost for one in lost)
+    return [f"{size:,} B of output were lost: {lost[0].trouble}"] if lost else []
+
+
+def end_of(reply: Reply, item: Item) -> tuple[Status, int | None, str]:
+    """Status, exit code and reason of a script that is over: from the kernel's answer, else from how its process ended."""
+    code = item.ended.result() if item.ended.done() else None
     if reply.status:
         if reply.status == "ok":
             return "ok", 0, ""
         exit_code = _system_exit_code(reply.value) if reply.name == "SystemExit" else 1
         return ("ok", 0, "") if exit_code == 0 else ("failed", exit_code, "")
+    if code in (None, -signal.SIGKILL) and item.why:
+        return "killed", None, f"killed: {item.why}"
     if code is None:
         return "killed", None, "the sandbox ended under it; a script may have killed its launcher"
     if code == -signal.SIGKILL:

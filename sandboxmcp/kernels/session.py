@@ -58,6 +58,8 @@ class RunSession:
         self.named = NamedKernels(place, captures, registry)
         self._scripts = script_languages()
         self._runtimes = Runtimes(launcher, captures)
+        self.ending = "the server was ended"
+        """Why the session is closed, for what still runs in it."""
         self._tidying: set[asyncio.Task[None]] = set()
         self._reaping = asyncio.ensure_future(self.named.reap_forever(settings["kernel_idle_s"]))
         self._running = 0
@@ -68,7 +70,7 @@ class RunSession:
         self._watchdog = Watchdog(
             launcher.written,
             WatchLimits(settings["limits.memory"], settings["limits.workspace"], settings["limits.files"]),
-            launcher.process.kill,
+            lambda: launcher.process_kill("what ran beside it met a limit and did not end in time"),
         )
 
     @classmethod
@@ -128,6 +130,8 @@ class RunSession:
         if on_begin is not None:
             on_begin(running.begun)
         watched = self._watch(running.item, sends=running.kernel is not None)
+        group = self._launcher.process.group
+        running.out_of_memory = 0 if group is None else group.out_of_memory_kills()
         self._running += 1
         started = time.monotonic()
         status: Status | None = None
@@ -247,7 +251,7 @@ class RunSession:
         if running.kernel is not None:
             self._tidy(self._forget(running.kernel))
             self._pool.replenish()
-        return _with_reasons(self._explained(outcome, watched), [*moved, *self._masked(outcome, running.opened_since)])
+        return _with_reasons(self._explained(outcome, running, watched), [*moved, *self._masked(outcome, running.opened_since)])
 
     def _masked(self, outcome: Outcome, since: int) -> list[str]:
         """What is said of files of secrets that were opened since then, or that the output names."""
@@ -280,12 +284,17 @@ class RunSession:
 
         return await asyncio.get_running_loop().run_in_executor(None, settled)
 
-    def _explained(self, outcome: Outcome, watched: Watched) -> Outcome:
+    def _explained(self, outcome: Outcome, running: Running, watched: Watched) -> Outcome:
         """The same with the limit that ended it, or that it probably met."""
         if watched.breach:
             return replace(outcome, status="killed", exit_code=None, reason=f"killed: {watched.breach}")
         group = self._launcher.process.group
-        if outcome.status == "killed" and group is not None and group.out_of_memory_kills():
+        if (
+            outcome.status == "killed"
+            and not running.item.why
+            and group is not None
+            and group.out_of_memory_kills() > running.out_of_memory
+        ):
             return replace(outcome, reason=f"killed: more memory than {in_gib(self._limits['limits.memory'])}; raise limits.memory")
         if outcome.status not in ("ok", "failed") or outcome.stderr is None:
             return outcome
@@ -326,8 +335,9 @@ class RunSession:
         self._reaping.cancel()
         self._guarding.cancel()
         await self.guarded()
+        self._launcher.why = self._launcher.why or self.ending
         await self._pool.close()
-        await self.named.close()
+        await self.named.close(self.ending)
         await self._launcher.close()
         await asyncio.get_running_loop().run_in_executor(None, self._guard.look)  # the kernels' last moments
         await asyncio.gather(*self._tidying, return_exceptions=True)
@@ -346,7 +356,10 @@ def _with_reasons(outcome: Outcome, more: Sequence[str]) -> Outcome:
 
 
 def _tail(path: Path) -> str:
-    """The last 4 KiB of a file, as text."""
-    with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-        return file.read().decode(errors="replace")
+    """The last 4 KiB of a file, as text; nothing where a full disk had no room for one."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -24,9 +24,17 @@ SHIM_INTERPRETER = "/opt/sandboxmcp/python"
 SHIM_CODE = "/opt/sandboxmcp/shim"
 """What they run, compiled."""
 
-REFUSED_LIMITS: Mapping[str, int] = {"CORE": 1, "RTPRIO": 0, "NICE": 0}
+REFUSED_LIMITS: Mapping[str, int] = {
+    "CORE": 1,
+    "RTPRIO": 0,
+    "NICE": 0,
+    "SIGPENDING": 4096,
+    "MSGQUEUE": 256 << 10,
+    "MEMLOCK": 8 << 20,
+}
 """As setrlimit(2) names them. With a limit of 0 bytes a crash still starts the host's handler, as root, where core_pattern has one;
-1 is the value at which the kernel starts none (fs/coredump.c). Real-time priority, which users have for audio, stops a machine."""
+1 is the value at which the kernel starts none (fs/coredump.c). Real-time priority, which users have for audio, stops a machine.
+The last three are counted per user: queued signals and timers, bytes in POSIX message queues, locked memory."""
 
 _ETC = (
     "alternatives", "debian_version", "dpkg", "fonts", "host.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",

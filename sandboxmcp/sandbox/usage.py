@@ -35,6 +35,11 @@ def tree(pid: int) -> Iterator[Process]:
         waiting += children(current)
 
 
+def threads(pid: int) -> int:
+    """How many threads a process has; 0 when it is gone."""
+    return next((process.tasks for process in tree(pid)), 0)
+
+
 def children(pid: int) -> list[int]:
     """The direct children of a process, of all its threads."""
     found: list[int] = []

@@ -12,7 +12,7 @@ import anyio.to_thread
 from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.kernels.registry import Shared, shared_kernels
-from sandboxmcp.kernels.running import Begun
+from sandboxmcp.kernels.running import HEED_S, Begun
 from sandboxmcp.kernels.specs import stateful_languages
 from sandboxmcp.services import Services
 from sandboxmcp.shell.faces import Face
@@ -54,6 +54,7 @@ class Session:
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._begun: Begun | None = None
         self._presses = 0
+        self._noting: asyncio.Task[None] | None = None
         self._asking = False
         """Whether a question of the policy's waits for an answer."""
 
@@ -218,6 +219,8 @@ class Session:
         finally:
             self._task = self._begun = None
             waiting.cancel()
+            if self._noting is not None:
+                self._noting.cancel()
             ended.set()
             await asyncio.gather(*following)
         await self._catch_up(output, facts, seen)
@@ -230,6 +233,12 @@ class Session:
             await asyncio.sleep(_PATIENCE_S)
         if self._begun is None and self.seat is not None and await self.seat.busy():
             self.face.note("the kernel is busy; waiting for its turn, Ctrl-C gives up")
+
+    async def _say_that_it_runs_on(self, task: asyncio.Task[dict[str, Any]]) -> None:
+        """A script may ignore Ctrl-C, which is then not taken for the end of it."""
+        await asyncio.wait([task], timeout=HEED_S)
+        if not task.done() and self._presses == 1:
+            self.face.note("it runs on: it did not heed the interrupt; Ctrl-C again ends it")
 
     async def _catch_up(self, output: Output, facts: dict[str, Any], seen: set[StreamName]) -> None:
         """What had ended before it could be followed is read from the store."""
@@ -292,6 +301,7 @@ class Session:
         if self._begun is not None and self._presses == 1:
             with contextlib.suppress(Exception):
                 self._begun.interrupt()
+            self._noting = asyncio.ensure_future(self._say_that_it_runs_on(self._task))
         else:
             self._task.cancel()
         return True

@@ -95,21 +95,23 @@ class Desk:
             UsageError: there is no such kernel.
         """
         async with (await self._runner()).session() as session:
-            await session.named.restart(kernel)
+            await session.named.restart(kernel, "the shell's :restart")
 
-    async def act(self, kernel: str, action: str) -> None:
-        """Interrupt, restart or stop a kernel.
+    async def act(self, kernel: str, action: str, by: str) -> str | None:
+        """Interrupt, restart or stop a kernel for someone else. Of an interrupt, what it came to (kernels/named.py).
 
         Raises:
             UsageError: there is no such kernel, or no such action.
         """
         session = (await self._runner()).running
-        if session is None or action not in ("interrupt", "restart", "stop"):
-            raise UsageError(f"there is no kernel {kernel[:40]!r}, or no action {action[:40]!r}")
+        if action not in ("interrupt", "restart", "stop"):
+            raise UsageError(f"there is no action {action[:40]!r}", "It is interrupt, restart or stop.")
+        if session is None:
+            raise UsageError(f"there is no kernel {kernel[:40]!r}", "None runs in this process.")
         if action == "interrupt":
-            session.named.interrupt(kernel)
-        else:
-            await (session.named.restart(kernel) if action == "restart" else session.named.stop(kernel))
+            return await session.named.interrupt(kernel, by)
+        await (session.named.restart(kernel, by) if action == "restart" else session.named.stop(kernel, by))
+        return None
 
     async def complete(self, kernel: str, code: str, cursor: int) -> dict[str, Any]:
         """A complete_reply's content; empty while the kernel is busy."""

@@ -52,6 +52,8 @@ class Background:
     error: SandboxmcpError | None = None
     ended: float | None = None
     cancelled: bool = False
+    note: str = ""
+    """What is to be said of its end: that its server's end was its own."""
     stem: Path | None = None
     """What the names of its stream files begin with, once it runs."""
     task: asyncio.Task[None] | None = None
@@ -63,7 +65,9 @@ class Background:
             return "running"
         if self.error is not None:
             return "error"
-        return self.items[0].outcome.status if 0 in self.items else "cancelled"
+        if 0 in self.items:
+            return self.items[0].outcome.status
+        return "cancelled" if self.cancelled else "error"
 
     @property
     def wall_s(self) -> float:
@@ -79,10 +83,10 @@ class Background:
     def begun(self, begun: Begun) -> None:
         self.stem = begun.stem
 
-    async def stop(self) -> None:
+    async def stop(self, note: str = "its server ended") -> None:
         """Cancel it and wait until what it had printed is stored."""
         if self.task is not None and not self.task.done():
-            self.cancelled = True
+            self.cancelled, self.note = True, note
             self.task.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([self.task])
@@ -115,7 +119,11 @@ async def _run(services: Services, background: Background) -> None:
         background.error = error
     except asyncio.CancelledError:
         if not background.cancelled:
+            background.error = SandboxmcpError("the job was given up by its server", "Start it again.")
             raise
+    except Exception as error:
+        background.error = SandboxmcpError(f"a fault of sandboxmcp ended the job: {error!r}"[:400], "Run: sandboxmcp doctor.")
+        raise
     finally:
         background.ended = time.monotonic()
         with anyio.CancelScope(shield=True):
@@ -137,7 +145,7 @@ async def jobs(services: Services, *, action: str = "list", job: str | None = No
     if background is None:
         return await anyio.to_thread.run_sync(_elsewhere, services, job, action, budget_tokens)
     if action == "cancel":
-        await background.stop()
+        await background.stop("")
     return await anyio.to_thread.run_sync(_result, services, background, budget_tokens)
 
 
@@ -171,7 +179,7 @@ def _row(services: Services, record: dict[str, Any]) -> dict[str, Any]:
     mine = _of(services).get(str(record["job"]))
     if mine is not None:
         record = _facts(services, mine)
-    state, note = record["state"], ""
+    state, note = record["state"], str(record.get("note", ""))
     if state == "running" and mine is None:
         alive = start_mark(int(record["pid"])) == record["mark"]
         state = "running elsewhere" if alive else "lost"
@@ -194,7 +202,7 @@ def _elsewhere(services: Services, handle: str, action: str, budget: int) -> Ans
         return _asked_of_owner(services, record, action, budget)
     if told["state"] == "lost" or not record.get("items"):
         return answer([_line(told)], budget, told, is_error=told["state"] == "lost")
-    facts = {"job": handle, "state": told["state"]}
+    facts = {"job": handle, "state": told["state"]} | ({"note": told["note"]} if told["note"] else {})
     return recalled_answer(services, record["items"][0], record["language"], record.get("asked", ()), budget, facts)
 
 
@@ -219,6 +227,7 @@ def _facts(services: Services, background: Background) -> dict[str, Any]:
         "project": services.project,
         "language": background.job.scripts[0].language,
         "state": background.state,
+        "note": background.note,
         "wall_s": round(background.wall_s, 3),
         "handles": handles,
         "asked": list(background.asked),

@@ -15,11 +15,19 @@ from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.receipt import counted, duration
 
 if TYPE_CHECKING:
+    from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.kernels.session import RunSession
 
 _MIB = 1 << 20
+INTERRUPTED: Mapping[str, str] = {
+    "interrupted": "interrupted; its variables are kept",
+    "idle": "it runs nothing that could be interrupted",
+    "ended": "it has ended; its variables are gone",
+    "runs on": "it was interrupted and runs on: it does not heed that. restart ends it, and its variables are gone then",
+}
+"""What an interrupt came to, in words."""
+_BY = "ctx_kernels"
 _DONE: Mapping[str, str] = {
-    "interrupt": "interrupted; its variables are kept",
     "restart": "started anew, empty",
     "stop": "stopped; its variables are gone",
 }
@@ -35,23 +43,23 @@ async def kernels(services: Services, *, action: str = "list", kernel: str | Non
     runner = await anyio.to_thread.run_sync(lambda: services.runner)
     session = runner.running
     if action == "list":
-        return await _listed(session, [*runner.take_notices()], budget_tokens)
+        return await _listed(session, runner, budget_tokens)
     if kernel is None:
         raise UsageError(f"{action} wants a kernel", "ctx_kernels lists them.")
     if session is None:
         raise UsageError(f"there is no kernel {kernel[:40]!r}", "None runs. A first call with this name starts it.")
-    done = _DONE[action]
+    facts = {"kernel": kernel, "action": action}
     if action == "interrupt":
-        done = done if session.named.busy(kernel) else "it runs nothing that could be interrupted"
-        session.named.interrupt(kernel)
-    else:
-        await (session.named.restart(kernel) if action == "restart" else session.named.stop(kernel))
-    return answer([f"{kernel}: {done}"], budget_tokens, {"kernel": kernel, "action": action})
+        state = await session.named.interrupt(kernel, f"{_BY} interrupt")
+        return answer([f"{kernel}: {INTERRUPTED[state]}"], budget_tokens, facts | {"state": state}, is_error=state == "runs on")
+    by = f"{_BY} {action}"
+    await (session.named.restart(kernel, by) if action == "restart" else session.named.stop(kernel, by))
+    return answer([f"{kernel}: {_DONE[action]}"], budget_tokens, facts)
 
 
-async def _listed(session: RunSession | None, notices: list[str], budget_tokens: int) -> Answer:
+async def _listed(session: RunSession | None, runner: Runner, budget_tokens: int) -> Answer:
     states = [] if session is None else [asdict(state) for state in await session.states()]
-    lines = [f"note: {notice}" for notice in notices] + [_line(state) for state in states]
+    lines = [f"note: {notice}" for notice in runner.take_notices()] + [_line(state) for state in states]
     lines += [] if states else ["no named kernels run; ctx_execute with `kernel` starts one"]
     facts = [{**state, "age_s": round(state["age_s"], 1), "idle_s": round(state["idle_s"], 1)} for state in states]
     return answer(lines, budget_tokens, {"kernels": facts})

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandboxmcp.core.model import Outcome, Source
+from sandboxmcp.core.model import Outcome, Source, StreamCapture
 from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.items import Item
 
@@ -21,8 +21,10 @@ def receipt(item: Item, *, whole: bool) -> str:
     parts = [_ending(item.outcome)]
     if item.outcome.status not in ("denied", "skipped"):
         parts.append(_times(item))
-        parts += [_place(item.stdout.source, whole)] if item.stdout else []
-        parts += ["no output"] * (not item.streams and not item.artifacts)
+        parts += [_place(item.stdout.source, item.outcome.stdout, whole)] if item.stdout else []
+        lost = _lost(item.outcome)
+        parts += [f"{lost} B of output lost"] * (lost > 0)
+        parts += ["no output"] * (not item.streams and not item.artifacts and not lost)
     parts += [f"{artifact.mime} {artifact.handle} {artifact.bytes} B" for artifact in item.artifacts]
     line = ", ".join(parts)
     return f"{item.label}: {line}" if item.label else line
@@ -48,12 +50,13 @@ def row(item: Item) -> dict[str, Any]:
         "exit_code": item.outcome.exit_code,
         "wall_s": round(item.outcome.wall_s, 3),
         "stored_s": round(item.stored_s, 3),
-        "bytes": out.total_bytes if out else 0,
+        "bytes": out.total_bytes if out else item.outcome.stdout.total if item.outcome.stdout else 0,
         "lines": out.lines if out else 0,
         "handle": out.handle if out else None,
     }
     optional = {
         "stderr": item.stderr.source.handle if item.stderr else None,
+        "lost_bytes": _lost(item.outcome),
         "reason": reason(item.outcome),
         "artifacts": [{"handle": a.handle, "mime": a.mime, "bytes": a.bytes} for a in item.artifacts],
     }
@@ -83,11 +86,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
-def size(source: Source) -> str:
-    """Bytes and lines of a stored text, and what of it was not kept or not indexed."""
+def size(source: Source, lost: int = 0) -> str:
+    """Bytes and lines of a stored text, and what of it was not kept or not indexed. `lost` bytes are told elsewhere."""
     parts = [f"{source.bytes} B {counted(source.lines, 'line')}"]
-    if source.total_bytes > source.bytes:
-        parts.append(f"{source.total_bytes - source.bytes} B beyond the cap not kept")
+    if source.total_bytes - lost > source.bytes:
+        parts.append(f"{source.total_bytes - lost - source.bytes} B beyond the cap not kept")
     if source.indexed_bytes < source.bytes:
         parts.append(f"indexed {source.indexed_bytes} B of head and tail")
     return ", ".join(parts)
@@ -103,6 +106,11 @@ def _ending(outcome: Outcome) -> str:
     return f"exit {outcome.exit_code}" if outcome.status == "failed" and outcome.exit_code is not None else outcome.status
 
 
-def _place(source: Source, whole: bool) -> str:
+def _place(source: Source, capture: StreamCapture | None, whole: bool) -> str:
     complete = source.total_bytes == source.bytes
-    return source.handle if whole and complete else f"{source.handle} {size(source)}"
+    return source.handle if whole and complete else f"{source.handle} {size(source, capture.lost if capture else 0)}"
+
+
+def _lost(outcome: Outcome) -> int:
+    """Bytes of its output that could not be kept."""
+    return sum(stream.lost for stream in (outcome.stdout, outcome.stderr) if stream is not None)

@@ -8,7 +8,8 @@ A socket in the private folder of the registry. One JSON document a line; the re
     → {"id": n, "op": "interrupt" | "cancel", "run": n}                    ← {"id": n, "done": null}
     → {"id": n, "op": "complete" | "inspect" | "states" | "alive" | "busy", …}      ← {"id": n, "done": …}
     → {"id": n, "op": "job", "job": …, "action": "result" | "cancel", "budget_tokens": …}     ← {"id": n, "done": answer}
-    → {"id": n, "op": "act", "kernel": …, "action": "interrupt" | "restart" | "stop"}   ← {"id": n, "done": null}
+    → {"id": n, "op": "act", "kernel": …, "action": "interrupt" | "restart" | "stop"}
+                            ← {"id": n, "done": null}, of an interrupt "idle", "interrupted", "ended" or "runs on"
                                                                  ← {"id": n, "error": {"what", "fix", "exit_code", "gone"}}
 
 What is run here is judged, captured and stored as the owner's own calls are, and waits for its turn among them: an output never
@@ -135,6 +136,7 @@ class _Client:
         self._desk = Desk(services)
         self._reader = reader
         self._writer = writer
+        self._who = f"process {_peer(writer)[0]} of the same user"
         self._tasks: dict[Any, asyncio.Task[None]] = {}
         self._begun: dict[Any, Begun] = {}
         self._asked: dict[Any, asyncio.Future[Mapping[str, bool]]] = {}
@@ -180,7 +182,7 @@ class _Client:
             "alive": lambda asked: self._desk.alive(asked["kernel"]),
             "busy": lambda asked: self._desk.busy(asked["kernel"]),
             "states": lambda asked: self._desk.states(),
-            "act": lambda asked: self._desk.act(asked["kernel"], asked["action"]),
+            "act": lambda asked: self._desk.act(asked["kernel"], asked["action"], f"{self._who} ({asked['action']})"),
             "complete": lambda asked: self._desk.complete(asked["kernel"], asked["code"], asked["cursor"]),
             "inspect": lambda asked: self._desk.inspect(asked["kernel"], asked["code"], asked["cursor"], asked["detail"]),
         }
@@ -235,5 +237,11 @@ class _Client:
 
 def _is_us(writer: asyncio.StreamWriter) -> bool:
     """Whether the other side is our own user, or root (socket(7), SO_PEERCRED)."""
+    return _peer(writer)[1] in (os.geteuid(), 0)
+
+
+def _peer(writer: asyncio.StreamWriter) -> tuple[int, int, int]:
+    """Process, user and group of the other side."""
     peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return struct.unpack("3i", peer)[1] in (os.geteuid(), 0)
+    pid, uid, gid = struct.unpack("3i", peer)
+    return pid, uid, gid

@@ -85,15 +85,22 @@ def attempt(inside) -> Callable[..., Attempt]:
 
 
 @pytest.fixture
+def prelude() -> str:
+    """Source of what attempts call: `call`, `in_child`, `word`."""
+    return PRELUDE
+
+
+@pytest.fixture
 def refused(inside) -> Callable[..., dict[str, str]]:
     """What becomes inside of each Python expression (name → source): `done`, or the error's name.
 
     Outside, each must come to another end than inside. Those in `perhaps` may fail there for want of a right or a feature;
-    then a warning names them, so that nothing is passed over in silence.
+    then a warning names them, so that nothing is passed over in silence. `helpers`: source of functions that they call.
     """
 
-    def run(actions: Mapping[str, str], perhaps: Collection[str] = ()) -> dict[str, str]:
-        code = f"{PRELUDE}\nimport json\nprint(json.dumps({{name: word(source) for name, source in {dict(actions)!r}.items()}}))"
+    def run(actions: Mapping[str, str], perhaps: Collection[str] = (), helpers: str = "") -> dict[str, str]:
+        code = f"{PRELUDE}\n{helpers}\nimport json\n"
+        code += f"print(json.dumps({{name: word(source) for name, source in {dict(actions)!r}.items()}}))"
         done = on_the_host(code, "python", inside.workspace, 30.0)
         assert done.returncode == 0, done.stderr
         outside: dict[str, str] = json.loads(done.stdout)

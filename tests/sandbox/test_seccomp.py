@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 
 from sandboxmcp.sandbox.seccomp import ABSENT, FILTERED, MACHINES, MODE_ARGUMENT, OPENS, REFUSED, filter_program
 
-ALLOW, KILL, EPERM, ENOSYS, EAFNOSUPPORT = 0x7FFF0000, 0x80000000, 0x50001, 0x50026, 0x50061
+ALLOW, KILL, EPERM, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = 0x7FFF0000, 0x80000000, 0x50001, 0x50026, 0x5005D, 0x50061
 HEADERS = {
     "x86_64": (Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h")),
     "aarch64": (Path("/usr/include/asm-generic/unistd.h"),),
 }
-NEWER_THAN_HEADERS = {"fchmodat2": 452, "open_tree_attr": 467, "quotactl_fd": 443, "mount_setattr": 442}
+NEWER_THAN_HEADERS = {
+    "fchmodat2": 452,
+    "open_tree_attr": 467,
+    "quotactl_fd": 443,
+    "mount_setattr": 442,
+    "set_mempolicy_home_node": 450,
+}
 """Calls that the headers of a supported distribution may not know yet; numbers above 423 are the same on every machine."""
 
 
@@ -116,6 +122,34 @@ ARGUMENTS = {
     "large shared segment": ("shmget", (0, 1 << 30, 0o1600), ENOSYS),
     "shared segment with a high half": ("shmget", (0, 1 << 32, 0o1600), ENOSYS),
     "TCGETS": ("ioctl", (0, 0x5401), ALLOW),
+    "TIOCSETD": ("ioctl", (0, 0x5423), EPERM),
+    "TIOCSETD with a high half": ("ioctl", (0, (1 << 32) | 0x5423), EPERM),
+    "TIOCLINUX with a high half": ("ioctl", (0, (0xFFFF << 32) | 0x541C), EPERM),
+    "TIOCGETD": ("ioctl", (0, 0x5424), ALLOW),
+    "bridge": ("ioctl", (0, 0x8940), EPERM),
+    "VLAN with a high half": ("ioctl", (0, (1 << 63) | 0x8983), EPERM),
+    "key of a file system": ("ioctl", (0, 0xC0506617), EPERM),
+    "lease": ("fcntl", (0, 1024, 1), EPERM),
+    "lease with a high half": ("fcntl", (0, (1 << 32) | 1024, 1), EPERM),
+    "F_DUPFD_CLOEXEC": ("fcntl", (0, 1030, 3), ALLOW),
+    "F_NOTIFY": ("fcntl", (0, 1026, 1), EPERM),
+    "socket filter": ("setsockopt", (0, 1, 26, 0, 16), EPERM),
+    "socket filter with high halves": ("setsockopt", (0, (1 << 32) | 1, (1 << 32) | 26, 0, 16), EPERM),
+    "SO_REUSEADDR": ("setsockopt", (0, 1, 2, 0, 4), ALLOW),
+    "an option of another level": ("setsockopt", (0, 6, 26, 0, 4), ALLOW),
+    "huge pages": ("mmap", (0, 4096, 3, 0x40022, -1, 0), EPERM),
+    "pages": ("mmap", (0, 4096, 3, 0x22, -1, 0), ALLOW),
+    "huge memory file": ("memfd_create", (0, 0x5), EPERM),
+    "memory file": ("memfd_create", (0, 0x3), ALLOW),
+    "huge shared segment": ("shmget", (0, 4096, 0o5600), EPERM),
+    "idle I/O": ("ioprio_set", (1, 0, 3 << 13), ALLOW),
+    "first in the queue of the disk": ("ioprio_set", (1, 0, 2 << 13), EPERM),
+    "SCTP": ("socket", (2, 1, 132), EPROTONOSUPPORT),
+    "SCTP by type": ("socket", (10, 5, 0), EPROTONOSUPPORT),
+    "DCCP by type, with flags": ("socket", (2, 0x80806, 0), EPROTONOSUPPORT),
+    "UDP-Lite with a high half": ("socket", (2, 2, (1 << 32) | 136), EPROTONOSUPPORT),
+    "UDP with flags": ("socket", (2, 0x80802, 17), ALLOW),
+    "ICMPv6": ("socket", (10, 2, 58), ALLOW),
     "TIOCSTI": ("ioctl", (0, 0x5412), EPERM),
     "TIOCSTI with a high half (CVE-2019-10063)": ("ioctl", (0, (1 << 32) | 0x5412), EPERM),
     "TIOCLINUX": ("ioctl", (0, 0x541C), EPERM),

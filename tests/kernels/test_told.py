@@ -1,0 +1,306 @@
+"""What became of a script, a kernel or a job, in the words in which it is told: each shown on real parts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandboxmcp.core.model import Outcome, Script
+from sandboxmcp.core.settings import load_settings
+
+GONE = "; the kernel k ended, its variables are gone"
+DEAF = "import time\nopen('begun', 'w')\nwhile True:\n    try: time.sleep(60)\n    except KeyboardInterrupt: pass"
+BUSY = "import time\nopen('begun', 'w')\ntime.sleep(60)"
+
+
+async def appears(path: Path) -> None:
+    async with asyncio.timeout(20):
+        while not path.exists():
+            await asyncio.sleep(0.01)
+
+
+async def stop(session: Any, inside: Any) -> None:
+    await session.named.stop("k", "ctx_kernels stop")
+
+
+async def restart(session: Any, inside: Any) -> None:
+    await session.named.restart("k", "process 7 of the same user (restart)")
+
+
+async def end_of_server(session: Any, inside: Any) -> None:
+    await inside.runner.close()
+
+
+async def interrupt(session: Any, inside: Any) -> None:
+    await session.named.interrupt("k", "ctx_kernels interrupt")
+
+
+async def neighbour(session: Any, inside: Any) -> None:
+    kill = "kill -9 $(ps -e -o pid=,args= | awk '/launcher.py/ && !/awk/ && !/bwrap/ && $1 > 2 {print $1}' | grep -v $$)"
+    await session.run(Script("", "shell", kill, 10))
+
+
+async def launcher(session: Any, inside: Any) -> None:
+    await session.run(Script("", "shell", "kill -9 2; sleep 9", 10))
+
+
+NAMED: dict[str, tuple[str, Callable[..., Awaitable[None]], tuple[str, str]]] = {
+    "stopped": (BUSY, stop, ("killed", f"killed: its kernel was stopped by ctx_kernels stop{GONE}")),
+    "restarted": (BUSY, restart, ("killed", f"killed: its kernel was restarted by process 7 of the same user (restart){GONE}")),
+    "the server's end": (BUSY, end_of_server, ("killed", f"killed: the server was ended{GONE}")),
+    "interrupted": (BUSY, interrupt, ("failed", "interrupted by ctx_kernels interrupt")),
+    "killed by a neighbour": (
+        BUSY,
+        neighbour,
+        ("killed", f"killed by SIGKILL: by itself, by another script of this sandbox, or for memory{GONE}"),
+    ),
+    "the launcher killed": (BUSY, launcher, ("killed", f"the sandbox ended under it; a script may have killed its launcher{GONE}")),
+}
+
+
+@pytest.mark.parametrize("way", NAMED)
+def test_how_a_call_in_a_named_kernel_ended_is_told(make_inside, way):
+    code, act, told = NAMED[way]
+    inside = make_inside()
+
+    async def both() -> Outcome:
+        async with inside.runner.session() as session:
+            running = asyncio.ensure_future(session.run_in("k", Script("", "python", code, 30)))
+            await appears(inside.workspace / "begun")
+            await act(session, inside)
+            return await running
+
+    outcome = inside.wait(both())
+    assert (outcome.status, outcome.reason) == told
+
+
+LIMITED = {
+    "timeout": (BUSY, {}, 1.0, ("timeout", "timed out after 1 s; it was interrupted, the variables of k are kept")),
+    "timeout of the deaf": (DEAF, {}, 1.0, ("timeout", f"timed out after 1 s{GONE}")),
+    "processor time": ("while True: pass", {"limits__cpu": 1}, 20.0, ("failed", f"ended by SIGXCPU{GONE}")),
+    "processor time of the deaf": (
+        "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass",
+        {"limits__cpu": 1},
+        20.0,
+        ("killed", f"killed: more than 1 s of processor time; raise limits.cpu{GONE}"),
+    ),
+    "its own hand": (
+        "import os\nos.kill(os.getpid(), 9)",
+        {},
+        20.0,
+        ("killed", f"killed by SIGKILL: by itself, by another script of this sandbox, or for memory{GONE}"),
+    ),
+    "its own end": ("import os\nos._exit(0)", {}, 20.0, ("ok", GONE.removeprefix("; "))),
+}
+
+
+@pytest.mark.parametrize("way", LIMITED)
+def test_what_a_named_kernel_met_is_told(make_inside, way):
+    code, flags, timeout_s, told = LIMITED[way]
+    inside = make_inside(**flags)
+
+    async def run() -> Outcome:
+        async with inside.runner.session() as session:
+            return await session.run_in("k", Script("", "python", code, timeout_s))
+
+    outcome = inside.wait(run())
+    assert (outcome.status, outcome.reason) == told
+
+
+FRESH = {
+    "the server's end": ("shell", "touch begun; sleep 60", end_of_server, "killed: the server was ended"),
+    "the launcher killed": (
+        "shell",
+        "touch begun; sleep 60",
+        launcher,
+        "the sandbox ended under it; a script may have killed its launcher",
+    ),
+    "a python one, the server's end": ("python", BUSY, end_of_server, "killed: the server was ended"),
+}
+
+
+@pytest.mark.parametrize("way", FRESH)
+def test_how_a_fresh_script_ended_is_told(make_inside, way):
+    language, code, act, told = FRESH[way]
+    inside = make_inside()
+
+    async def both() -> Outcome:
+        async with inside.runner.session() as session:
+            running = asyncio.ensure_future(session.run(Script("", language, code, 30)))
+            await appears(inside.workspace / "begun")
+            await act(session, inside)
+            return await running
+
+    outcome = inside.wait(both())
+    assert (outcome.status, outcome.reason) == ("killed", told)
+
+
+def test_a_script_that_uses_up_its_processor_time_in_spite_of_the_signal_is_told_which_limit_it_was(make_inside):
+    ran = make_inside(limits__cpu=1).run("trap '' XCPU; while :; do :; done", "shell")
+    assert (ran.outcome.status, ran.outcome.reason) == ("killed", "killed: more than 1 s of processor time; raise limits.cpu")
+
+
+@pytest.mark.parametrize(("language", "code"), [("shell", "trap '' INT; touch begun; sleep 60; sleep 60"), ("python", DEAF)])
+def test_a_script_that_does_not_heed_an_interrupt_is_ended_and_says_so(make_inside, language, code):
+    inside = make_inside()
+
+    async def run() -> Outcome:
+        begun: list[Any] = []
+        async with inside.runner.session() as session:
+            running = asyncio.ensure_future(session.run(Script("", language, code, 30), on_begin=begun.append))
+            await appears(inside.workspace / "begun")
+            begun[0].interrupt()
+            return await running
+
+    outcome = inside.wait(run())
+    assert (outcome.status, outcome.reason) == ("killed", "killed: it did not heed an interrupt for 3 s")
+
+
+INTERRUPTED = {
+    "idle": ("x = 1", True, "idle"),
+    "busy": (BUSY, False, "interrupted"),
+    "deaf": (DEAF, False, "runs on"),
+    "ends at it": (
+        "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: os._exit(3))\nopen('begun', 'w')\ntime.sleep(60)",
+        False,
+        "ended",
+    ),
+    "a daemon in the way": (
+        "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '60'])\nopen('begun', 'w')\ntime.sleep(60)",
+        False,
+        "interrupted",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", INTERRUPTED)
+def test_what_an_interrupt_came_to_is_looked_at_and_not_supposed(make_inside, way):
+    code, ends, told = INTERRUPTED[way]
+    inside = make_inside()
+
+    async def both() -> str:
+        async with inside.runner.session() as session:
+            running = asyncio.ensure_future(session.run_in("k", Script("", "python", code, 30)))
+            await (running if ends else appears(inside.workspace / "begun"))
+            state = await session.named.interrupt("k", "a test")
+            if state == "runs on":
+                assert not running.done() and session.named.busy("k")
+                await session.named.restart("k", "a test")
+            await running
+            return state
+
+    assert inside.wait(both()) == told
+
+
+def test_a_kernel_that_ended_while_nothing_ran_in_it_is_told_and_not_listed(make_inside):
+    inside = make_inside()
+    dies = "import os, threading\nthreading.Timer(0.1, lambda: os._exit(9)).start()\nkept = 1"
+
+    async def listed() -> tuple[list[str], list[str], str]:
+        async with inside.runner.session() as session:
+            await session.run_in("k", Script("", "python", dies, 10))
+            async with asyncio.timeout(20):
+                while session.named.alive("k"):
+                    await asyncio.sleep(0.01)
+            names = [state.name for state in await session.states()]
+            notices = inside.runner.take_notices()
+            after = await session.run_in("k", Script("", "python", "print('kept' in globals())", 10))
+            return names, notices, after.stdout.path.read_text()
+
+    said = "the kernel k ended while none of its calls ran; its variables are gone (it exited by itself)"
+    assert inside.wait(listed()) == ([], [said], "False\n")
+
+
+@pytest.fixture
+def full(make_inside) -> Any:
+    """A runner whose captures lie on a disk of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    inside = make_inside()
+    captures = inside.runner._captures
+    inside.run("true", "shell")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", captures], check=True)
+    try:
+        yield inside
+        inside.wait(inside.runner.close())
+    finally:
+        subprocess.run(["umount", "-l", captures], check=True)
+
+
+def test_what_a_named_kernel_prints_on_a_full_disk_is_told_as_lost_in_its_own_call_only(full):
+    async def calls() -> list[Outcome]:
+        async with full.runner.session() as session:
+            codes = ["print('x' * 3_000_000)", "print('y')", "pass"]
+            return [await session.run_in("k", Script("", "python", code, 10)) for code in codes]
+
+    first, second, third = full.wait(calls())
+    assert (first.status, first.stdout.total) == ("ok", 3_000_001)
+    assert first.reason == f"{first.stdout.lost:,} B of output were lost: No space left on device"
+    assert (second.reason, third.reason) == ("2 B of output were lost: No space left on device", "")
+
+
+def test_what_is_displayed_on_a_full_disk_is_told_as_lost(full):
+    full.run("head -c 3000000 /dev/zero", "shell")
+    code = "from IPython.display import HTML, display\ndisplay(HTML('<b>' + 'x' * 100_000))\nprint('on')"
+    ran = full.run(code)
+    assert "1 displayed results were lost: No space left on device" in ran.outcome.reason
+
+
+def test_where_no_file_can_be_made_output_is_counted_and_told_as_lost(full):
+    subprocess.run(["mount", "-o", "remount,nr_inodes=3", full.runner._captures], check=True)
+
+    async def runs() -> list[Outcome]:
+        async with full.runner.session() as session:
+            return [await session.run(Script("", "shell", "echo a; echo b >&2; exit 3", 10)) for _ in range(3)]
+
+    last = full.wait(runs())[-1]
+    assert (last.status, last.reason) == ("failed", "4 B of output were lost: No space left on device")
+
+
+async def finished(services: Any, handle: str) -> None:
+    async with asyncio.timeout(20):
+        while services.jobs[handle].ended is None:
+            await asyncio.sleep(0.01)
+
+
+JOBS = {
+    "done": ("echo a", "wait", "ok", ""),
+    "failed": ("exit 3", "wait", "failed", ""),
+    "cancelled": ("touch begun; sleep 60", "cancel", "cancelled", ""),
+    "the server's end": ("touch begun; sleep 60", "close", "cancelled", "its server ended"),
+    "cancelled when it had ended": ("echo a", "late cancel", "ok", ""),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("way", JOBS)
+async def test_how_a_background_job_ended_is_listed_here_and_by_a_later_server(sandbox, tmp_path, way):
+    from sandboxmcp.services import Services
+    from sandboxmcp.tools.execution import execute
+    from sandboxmcp.tools.jobs import jobs
+
+    code, act, state, note = JOBS[way]
+    (tmp_path / "workspace").mkdir()
+    flags = {"workspace": str(tmp_path / "workspace"), "data_dir": str(tmp_path / "data")}
+    settings = load_settings(flags=flags, environ={"HOME": str(tmp_path)})
+    services, later = Services(settings), Services(settings)
+    try:
+        job = (await execute(services, code, language="shell", background=True)).structured["job"]
+        if act in ("wait", "late cancel"):
+            await finished(services, job)
+        else:
+            await appears(tmp_path / "workspace" / "begun")
+        if "cancel" in act:
+            told = await jobs(services, action="cancel", job=job, budget_tokens=500)
+            assert told.structured["state"] == state
+    finally:
+        await services.close()
+    listed = await jobs(later, action="list", budget_tokens=500)
+    assert [(one["state"], one["note"]) for one in listed.structured["jobs"]] == [(state, note)]
+    await later.close()
