@@ -38,9 +38,9 @@ _CODE = re.compile(
     r"|async |await |export |@\w+|//|/\*|\* |\}|\)\s*\{)"
     r"|.*[;{}]\s*$"
 )
-_SENTENCE = re.compile(r"[^\W\d_]+(?:[ ,;:'’-]+[^\W\d_]+){4,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{8,}")
-_PAIR = re.compile(r"\s*[\w.\-\"' ]{1,60}\s*[=:]\s*\S")
-PAIR = re.compile(r"([A-Za-z][\w./() -]{0,40}?)\s*[:=](?:\s|$)")
+_SENTENCE = re.compile(r"(?<![^\W\d_])[^\W\d_]++(?:[ ,;:'’-]++[^\W\d_]++){4}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{8,}")
+_PAIR = re.compile(r"\s*+(?:[\w.\-\"'][\w.\-\"' ]{0,59}\s*+|(?<= ))[=:]\s*\S")
+PAIR = re.compile(r"([A-Za-z][\w./() -]{0,40}?)\s*+[:=](?:\s|$)")
 """A line that gives a key its value."""
 _FEWEST_RECORDS = _FEWEST_KEYS = 3
 _SEPARATORS = ("\t", ",", ";", "|")
