@@ -10,8 +10,22 @@ from typing import Literal
 from sandboxmcp.core.model import ContentKind
 
 Form = Literal[
-    "code", "history", "html", "json", "lines", "manual", "markdown", "records", "report", "restructured", "rows", "snapshot", "xml"
+    "code",
+    "history",
+    "html",
+    "json",
+    "lines",
+    "manual",
+    "markdown",
+    "plain",
+    "records",
+    "report",
+    "restructured",
+    "rows",
+    "snapshot",
+    "xml",
 ]
+"""`plain` is what no text is recognised as: lines without any structure, for what could not be read within its limits."""
 
 SAMPLE_BYTES = 64 << 10
 _LOOK_LINES = 400

@@ -17,6 +17,15 @@ from sandboxmcp.store.lines import BREAK, HEADING
 _OPENS_HIDDEN = re.compile(r"<(?:(script)|(style)|(template))\b|(<!--)", re.IGNORECASE)
 _ENDS_HIDDEN = [re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in ("script", "style", "template")] + [re.compile("-->")]
 """What ends that which each group of the expression above begins."""
+_ENDLESS = [
+    (re.compile(opening, re.IGNORECASE), re.compile(end, re.IGNORECASE))
+    for opening, end in (
+        ("<!--", "-->"),
+        (r"<!\[", r"\]\s*>"),
+        (r"<[!?](?!--)", ">"),
+        ("</?(?=[a-z])", ">"),
+    )
+]
 _CELL_END = re.compile(r"</t[dh]\s*>", re.IGNORECASE)
 _HEADING_TAG = re.compile(r"<h([1-6])\b[^<>]*>", re.IGNORECASE)
 _BLOCK_END = re.compile(
@@ -59,6 +68,14 @@ def without_hidden(text: str) -> str:
         kept += [text[start : opening.start()], "\n" * text.count("\n", opening.start(), end.end())]
         start = position = end.end()
     return "".join([*kept, text[start:]])
+
+
+def without_endless(text: str) -> str:
+    """HTML without the openings of scripts, comments and sections that nothing ends: some readers look from each for its end."""
+    for opening, end in _ENDLESS:
+        last = max((match.end() for match in end.finditer(text)), default=0)
+        text = text[:last] + opening.sub("", text[last:])
+    return text
 
 
 def spell_xml(text: str) -> str:
