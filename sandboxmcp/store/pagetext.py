@@ -28,6 +28,11 @@ _MOST_TIMES = 8
 """So many times its size JSON may have when it is laid out: each level of nesting indents every line below it."""
 _MARKDOWN_BYTES = 4 << 20
 """A larger HTML page is kept as it is; indexing reads its text anyway."""
+_BLOCK = re.compile(
+    r"<(?=(?:article|aside|blockquote|dd|div|dl|dt|footer|form|h[1-6]|header|li|main|nav|ol|p|pre|section|table|td|th|tr|ul)\b)",
+    re.IGNORECASE,
+)
+"""The opening of an element whose words stand apart from those before it."""
 _PAGES = 2_000
 _DEEPEST = 300
 """Elements in each other; browsers write pages of a few dozen."""
@@ -122,7 +127,7 @@ def _html(text: str, size: int) -> tuple[str, str]:
 
 def _words(text: str) -> str:
     """HTML without its tags, in linear time: blocks on lines of their own, no headings."""
-    spelt = spell_html(text).replace(HEADING, "").replace(BREAK, "\n")
+    spelt = spell_html(_BLOCK.sub("\n<", text)).replace(HEADING, "").replace(BREAK, "\n")
     return _SPACE.sub("\n\n", "\n".join(line.strip() for line in spelt.split("\n"))).strip() + "\n"
 
 

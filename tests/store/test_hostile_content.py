@@ -292,3 +292,18 @@ def growth(shape: Shape) -> float:
 @pytest.mark.parametrize("name", SHAPES)
 def test_twice_as_much_takes_about_twice_as_long(name: str) -> None:
     assert growth(SHAPES[name]) <= MOST
+
+
+WORDS = _repeated("The zebra runs over the plain and sleeps under a tree that nobody else has seen before today.\n")
+MOST_SLOWER = 40
+"""How many times as long as that much prose anything may take; what is linear may still be hopelessly slow."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_nothing_takes_very_much_longer_than_prose(name: str) -> None:
+    size = 64 << 10
+    prose = min(seconds(WORDS, size) for _ in range(3))
+    found = []
+    while len(found) < _TRIES and (not found or min(found) > MOST_SLOWER * prose):
+        found.append(seconds(SHAPES[name], size))
+    assert min(found) <= MOST_SLOWER * prose

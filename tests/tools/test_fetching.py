@@ -137,7 +137,7 @@ class Page(BaseHTTPRequestHandler):
         self.answer(b"[" * 500 + b"1," * 99_999 + b"1" + b"]" * 500, "application/json")
 
     def page_headers(self) -> None:
-        self.answer(b"<html><body>zebra" + b"<header>" * 250 + b"<p>a</p>" * 60_000)
+        self.answer(b"<html><body><p>zebra</p>" + b"<header>" * 250 + b"<p>a</p>" * 60_000)
 
     def page_hostile(self) -> None:
         unit, size = {
