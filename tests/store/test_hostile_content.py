@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from statistics import median
 
 import pytest
 
@@ -275,18 +276,14 @@ def seconds(shape: Shape, size: int) -> float:
 def growth(shape: Shape) -> float:
     """How many times as long twice as much takes."""
     size = 16 << 10
-    once = seconds(shape, size)
-    while once < _WORTH_MEASURING_S and size < _LARGEST:
+    while (once := seconds(shape, size)) < _WORTH_MEASURING_S and size < _LARGEST:
         size *= 2
-        once = seconds(shape, size)
-    found = []
-    for _ in range(_TRIES):
-        # The processor is shared: the least of several times is nearest to what the work itself takes.
-        found.append(seconds(shape, 2 * size))
-        if min(found) <= MOST * once:
-            break
-        once = min(once, seconds(shape, size)) if len(found) % 2 else max(once, seconds(shape, size))
-    return min(found) / max(once, 1e-3)
+    singles, doubles = [once], list[float]()
+    while len(doubles) < 2 or (len(doubles) < _TRIES and min(doubles) > MOST * median(singles)):
+        singles.append(seconds(shape, size))
+        doubles.append(seconds(shape, 2 * size))
+    # The processor is shared: the least of several times is nearest to what the work itself takes.
+    return min(doubles) / median(singles)
 
 
 @pytest.mark.parametrize("name", SHAPES)
