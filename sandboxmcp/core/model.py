@@ -155,6 +155,8 @@ class Source:
     mime: str = "text/plain"
     unchanged: bool = False
     """True when storing found the same content already indexed under this label and path."""
+    plain: bool = False
+    """True when storing could not read its structure within the limits, so that it was indexed as plain lines."""
     digest: str = ""
     """Of its content: sources with the same one are copies."""
     gone: bool = False

@@ -1,4 +1,4 @@
-"""What comes into the store: a text is captured and indexed in one transaction, and is durable when `add` returns."""
+"""What comes into the store: a text is captured and cut, then indexed in one transaction, and is durable when `add` returns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError
-from sandboxmcp.core.model import NewSource, Source
+from sandboxmcp.core.model import ContentKind, NewSource, Source
 from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.store import catalogue
 from sandboxmcp.store.background import Background
 from sandboxmcp.store.captures import Capture, Captures, Draft
 from sandboxmcp.store.content import Content, RawCopies
+from sandboxmcp.store.cutter import Cuts, Cutter, Watched
+from sandboxmcp.store.cutting import Cut
 from sandboxmcp.store.deleting import Deleting
 from sandboxmcp.store.disk import flush
 from sandboxmcp.store.indexer import Indexer
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, is_picture, recognise_form, recognise_kind
-from sandboxmcp.store.lines import numbered_lines
-from sandboxmcp.store.markup import SPELLING
 from sandboxmcp.store.words import Kept, Pieces
 
 if TYPE_CHECKING:
@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 Mask = Callable[[Iterable[bytes]], Iterator[bytes]]
 """Rewrites a stream of bytes."""
-Watched = Callable[[Iterable[bytes]], Iterator[bytes]]
-"""Hands on a stream of bytes; may end it by raising."""
 
 
 class Ready(NamedTuple):
-    """Captured, not yet stored: nothing is acknowledged."""
+    """Captured and cut, not yet stored: nothing is acknowledged."""
 
     new: NewSource
     draft: Draft
+    kind: ContentKind
+    indexed: int
+    """Bytes that the index holds."""
+    cuts: Cuts
 
 
 class Adding:
@@ -50,6 +52,7 @@ class Adding:
         captures: Captures,
         deleting: Deleting,
         *,
+        cutter: Cutter,
         ends: tuple[int, int],
         mask: Mask | None,
         raw: RawCopies | None,
@@ -57,6 +60,7 @@ class Adding:
         self._database = database
         self._captures = captures
         self._deleting = deleting
+        self._cutter = cutter
         self._ends = ends
         self._mask = mask
         self._raw = raw
@@ -90,16 +94,19 @@ class Adding:
         try:
             handles = self._written(ready)
         finally:
-            for one in ready:
-                self._captures.drop(one.draft)
+            self.drop(ready)
         if any(one.new.origin in ("file", "page") for one in ready):
             self._deleting.sweep()
         with self._database.reading() as connection:
-            return [catalogue.get(connection, handle, None) for handle in handles]
+            return [
+                replace(catalogue.get(connection, handle, None), plain=one.cuts.plain)
+                for handle, one in zip(handles, ready, strict=True)
+            ]
 
     def drop(self, ready: Iterable[Ready]) -> None:
         """They are not to be stored."""
         for one in ready:
+            one.cuts.close()
             self._captures.drop(one.draft)
 
     def _content(self, new: NewSource, content: bytes | str | Path) -> Content:
@@ -117,12 +124,21 @@ class Adding:
             if again and (known := self._known(new, draft.digest)) is not None:
                 self._captures.drop(draft)
                 return known
+            if new.total_bytes is not None:
+                new = replace(new, total_bytes=new.total_bytes - given.shrunk)
+            return self._ready(new, draft)
         except BaseException:
             self._captures.drop(draft)
             raise
-        if new.total_bytes is not None:
-            new = replace(new, total_bytes=new.total_bytes - given.shrunk)
-        return Ready(new, draft)
+
+    def _ready(self, new: NewSource, draft: Draft) -> Ready:
+        with self._captures.peek(draft) as capture:
+            sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
+            kind = new.kind or recognise_kind(sample, new.path or "")
+            form = None if is_picture(new.mime) else recognise_form(sample, kind)
+            parts = self._parts(capture)
+            cuts = self._cutter.cut(capture, parts, form, outside=new.origin == "page")
+        return Ready(new, draft, kind, sum(stop - start for start, stop in parts), cuts)
 
     def _known(self, new: NewSource, digest: str | None) -> Source | None:
         """The live source that this is, by its content; or, without a digest, by the time and size of its file."""
@@ -148,11 +164,10 @@ class Adding:
                     # All rows first: while the indexer works, the connection is its own.
                     placed = [self._placed(connection, one) for one in ready]
                     with Indexer(connection, self._pieces, self._kept) as indexer:
-                        for one, (source, _, form) in zip(ready, placed, strict=True):
-                            with self._captures.open(one.draft.digest) as capture:
-                                self._index(indexer, source, capture, form)
+                        for one, (source, _) in zip(ready, placed, strict=True):
+                            _index(indexer, source, one.cuts)
                         _record(connection, indexer)
-                    return [handle for _, handle, _ in placed]
+                    return [handle for _, handle in placed]
                 finally:
                     flushing.wait()
         except BaseException:
@@ -160,36 +175,33 @@ class Adding:
                 self._deleting.delete_captures([one.draft.digest for one in ready])  # unless another source has it
             raise
 
-    def _placed(self, connection: Connection, one: Ready) -> tuple[int, str, Form | None]:
-        """The row of a source, not yet indexed: its id, its handle, and how it is to be cut."""
-        with self._captures.open(one.draft.digest) as capture:
-            sample = shown(b"".join(capture.read(0, SAMPLE_BYTES)))
-            indexed = sum(stop - start for start, stop in self._parts(capture))
-        kind = one.new.kind or recognise_kind(sample, one.new.path or "")
-        source, handle = catalogue.insert(connection, one.new, kind, one.draft, indexed)
+    def _placed(self, connection: Connection, one: Ready) -> tuple[int, str]:
+        """The row of a source, not yet indexed: its id and its handle."""
+        source, handle = catalogue.insert(connection, one.new, one.kind, one.draft, one.indexed)
         if one.new.origin in ("file", "page"):
             catalogue.replace_older(connection, one.new, source)
-        return source, handle, None if is_picture(one.new.mime) else recognise_form(sample, kind)
+        return source, handle
 
     def index(self, connection: Connection, source: int, capture: Capture, form: Form | None, watched: Watched = iter) -> None:
         """Writes what the index holds of a source into the open transaction: of one without a form nothing.
 
         What is read goes through `watched`.
         """
-        with Indexer(connection, self._pieces, self._kept) as indexer:
-            self._index(indexer, source, capture, form, watched)
+        with (
+            contextlib.closing(self._cutter.cut(capture, self._parts(capture), form, watched=watched)) as cuts,
+            Indexer(connection, self._pieces, self._kept) as indexer,
+        ):
+            _index(indexer, source, cuts)
             _record(connection, indexer)
-
-    def _index(self, indexer: Indexer, source: int, capture: Capture, form: Form | None, watched: Watched = iter) -> None:
-        indexer.begin(source)
-        if form is not None:
-            for start, stop in self._parts(capture):
-                pieces = watched(capture.read(start, stop))
-                indexer.add(numbered_lines(pieces, capture.line_at(start), SPELLING.get(form)), form)
-        indexer.end()
 
     def _parts(self, capture: Capture) -> list[tuple[int, int]]:
         return capture.head_and_tail(*self._ends)
+
+
+def _index(indexer: Indexer, source: int, cuts: Iterable[Cut]) -> None:
+    indexer.begin(source)
+    indexer.add(cuts)
+    indexer.end()
 
 
 def _record(connection: Connection, indexer: Indexer) -> None:

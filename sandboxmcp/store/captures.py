@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import zstandard
 
@@ -75,6 +75,18 @@ class Captures:
                 raise unwritable(self._folder, error) from None
             raise
         return Draft(path, digest, size, lines)
+
+    def scratch(self) -> BinaryIO:
+        """An empty file without a name on the same disk, gone when it is closed.
+
+        Raises:
+            StoreError: the folder is not writable or the disk is full.
+        """
+        try:
+            prepare_folder(self._folder)
+            return cast("BinaryIO", tempfile.TemporaryFile(dir=self._drafts()))
+        except OSError as error:
+            raise unwritable(self._folder, error) from None
 
     def keep(self, draft: Draft) -> tuple[Path, ...]:
         """Gives the draft its final name. Called inside the write transaction that records it, so that no `delete` races it.

@@ -9,10 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from sandboxmcp.store.background import Background
-from sandboxmcp.store.chunking.forms import chunked
-from sandboxmcp.store.chunking.parts import Passage, passages_of
-from sandboxmcp.store.kinds import Form
-from sandboxmcp.store.lines import Line
+from sandboxmcp.store.chunking.parts import Passage
+from sandboxmcp.store.cutting import Cut
 from sandboxmcp.store.rank import TITLE_WEIGHT
 from sandboxmcp.store.vocabulary import Candidates, Topics, Vocabulary, best_terms, learn, unlearn
 from sandboxmcp.store.words import Kept, Pieces, words_in, words_of_each
@@ -66,7 +64,7 @@ class _Begun:
 class Indexer:
     """Writes sources one after the other. `pieces` and `kept` are the store's memory of words.
 
-    While Python cuts and splits the next thousand passages, SQLite indexes the last thousand on another thread: nobody else uses
+    While Python reads and splits the next thousand passages, SQLite indexes the last thousand on another thread: nobody else uses
     the connection before that has ended, which the end of the `with` block waits for too. Small sources are written together.
     """
 
@@ -100,14 +98,14 @@ class Indexer:
         """What is added from now on is of this source."""
         self._begun = _Begun(source, self._chunk, self._passage)
 
-    def add(self, lines: Iterable[Line], form: Form) -> None:
-        """Writes the chunks of some lines."""
+    def add(self, cuts: Iterable[Cut]) -> None:
+        """Writes some chunks."""
         waiting, source = self._waiting, self._begun.source
-        for chunk in chunked(lines, form):
+        for title, first, last, passages in cuts:
             self._chunk += 1
-            self._chunk_rows.append((self._chunk, source, chunk.title, chunk.lines[0].number, chunk.lines[-1].number))
-            titled = TITLE_WEIGHT * len(words_in(chunk.title))
-            waiting += [(self._chunk, titled, passage) for passage in passages_of(chunk)]
+            self._chunk_rows.append((self._chunk, source, title, first, last))
+            titled = TITLE_WEIGHT * len(words_in(title))
+            waiting += [(self._chunk, titled, passage) for passage in passages]
             if len(waiting) >= _BATCH:
                 self._look_at_words()
                 if len(self._vocabulary) > _LEARNT_TOGETHER:

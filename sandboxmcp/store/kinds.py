@@ -10,8 +10,22 @@ from typing import Literal
 from sandboxmcp.core.model import ContentKind
 
 Form = Literal[
-    "code", "history", "html", "json", "lines", "manual", "markdown", "records", "report", "restructured", "rows", "snapshot", "xml"
+    "code",
+    "history",
+    "html",
+    "json",
+    "lines",
+    "manual",
+    "markdown",
+    "plain",
+    "records",
+    "report",
+    "restructured",
+    "rows",
+    "snapshot",
+    "xml",
 ]
+"""`plain` is what no text is recognised as: lines without any structure, for what could not be read within its limits."""
 
 SAMPLE_BYTES = 64 << 10
 _LOOK_LINES = 400
@@ -38,9 +52,9 @@ _CODE = re.compile(
     r"|async |await |export |@\w+|//|/\*|\* |\}|\)\s*\{)"
     r"|.*[;{}]\s*$"
 )
-_SENTENCE = re.compile(r"[^\W\d_]+(?:[ ,;:'’-]+[^\W\d_]+){4,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{8,}")
-_PAIR = re.compile(r"\s*[\w.\-\"' ]{1,60}\s*[=:]\s*\S")
-PAIR = re.compile(r"([A-Za-z][\w./() -]{0,40}?)\s*[:=](?:\s|$)")
+_SENTENCE = re.compile(r"(?<![^\W\d_])[^\W\d_]++(?:[ ,;:'’-]++[^\W\d_]++){4}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{8,}")
+_PAIR = re.compile(r"\s*+(?:[\w.\-\"'][\w.\-\"' ]{0,59}\s*+|(?<= ))[=:]\s*\S")
+PAIR = re.compile(r"([A-Za-z][\w./() -]{0,40}?)\s*+[:=](?:\s|$)")
 """A line that gives a key its value."""
 _FEWEST_RECORDS = _FEWEST_KEYS = 3
 _SEPARATORS = ("\t", ",", ";", "|")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.store.lines import BREAK, HEADING
+from sandboxmcp.store.markup import laid_out, spell_html, without_endless
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -26,11 +28,19 @@ _MOST_TIMES = 8
 """So many times its size JSON may have when it is laid out: each level of nesting indents every line below it."""
 _MARKDOWN_BYTES = 4 << 20
 """A larger HTML page is kept as it is; indexing reads its text anyway."""
+_BLOCK = re.compile(
+    r"<(?=(?:article|aside|blockquote|dd|div|dl|dt|footer|form|h[1-6]|header|li|main|nav|ol|p|pre|section|table|td|th|tr|ul)\b)",
+    re.IGNORECASE,
+)
+"""The opening of an element whose words stand apart from those before it."""
 _PAGES = 2_000
+_DEEPEST = 300
+"""Elements in each other; browsers write pages of a few dozen."""
 _NOISE = "script, style, noscript, template, svg, nav, footer, aside, form, iframe, button, dialog"
 _HIDDEN = "[hidden], " + ", ".join(f"[role={name}]" for name in "navigation banner contentinfo search complementary".split())
 _MAIN_LETTERS = 200
 _SPACE = re.compile(r"\n{3,}")
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 
 def page_text(content: bytes, mime: str, charset: str, url: str) -> tuple[str, str]:
@@ -45,13 +55,19 @@ def page_text(content: bytes, mime: str, charset: str, url: str) -> tuple[str, s
     if not _is_text(mime) or (b"\0" in content[:8192] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))):
         raise UsageError(f"{url} is {mime or 'binary'}, which is no text", "Download it with curl -o into the workspace instead.")
     text = decoded(content, charset)
-    if mime in ("text/html", "application/xhtml+xml"):
+    if mime in _HTML_TYPES:
         return _html(text, len(content))
     if mime == "application/json" or mime.endswith("+json"):
         return _json(text), "application/json"
     if mime in ("text/xml", "application/xml") or mime.endswith("+xml"):
         return _xml(text), "text/markdown" if _is_feed(text) else "application/xml"
     return text, mime
+
+
+def plain_page(content: bytes, mime: str, charset: str, url: str) -> tuple[str, str]:
+    """The words of a page whose structure takes too long to read: of HTML without its tags, of all else as it is."""
+    text = decoded(content, charset)
+    return (_words(text) if mime in _HTML_TYPES else text), "text/plain"
 
 
 def decoded(content: bytes, charset: str) -> str:
@@ -98,13 +114,34 @@ def _html(text: str, size: int) -> tuple[str, str]:
     from bs4 import BeautifulSoup
 
     try:
-        soup = BeautifulSoup(text, "html.parser")
+        soup = BeautifulSoup(without_endless(text), "html.parser")
+        if _is_deep(soup):
+            return _words(text), "text/plain"
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         found = _markdown(_main(soup))
-    except (RecursionError, ValueError, AssertionError):  # nested deeper than any reader could follow
-        return text, "text/html"
+    except (RecursionError, ValueError, AssertionError):
+        return _words(text), "text/plain"
     has_heading = found.startswith("# ") or "\n# " in found[:2000]
     return (f"# {title}\n\n{found}" if title and not has_heading else found) or text, "text/markdown"
+
+
+def _words(text: str) -> str:
+    """HTML without its tags, in linear time: blocks on lines of their own, no headings."""
+    spelt = spell_html(_BLOCK.sub("\n<", text)).replace(HEADING, "").replace(BREAK, "\n")
+    return _SPACE.sub("\n\n", "\n".join(line.strip() for line in spelt.split("\n"))).strip() + "\n"
+
+
+def _is_deep(soup: BeautifulSoup) -> bool:
+    """Deeper than readers follow, which look at all that is in each element, or call themselves for each."""
+    from bs4 import Tag
+
+    depths = {id(soup): 0}
+    for one in soup.descendants:
+        if isinstance(one, Tag):
+            depths[id(one)] = depth = depths[id(one.parent)] + 1
+            if depth > _DEEPEST:
+                return True
+    return False
 
 
 def _main(soup: BeautifulSoup) -> Tag:
@@ -143,16 +180,10 @@ def _language(element: Tag) -> str:
 
 def _json(text: str) -> str:
     try:
-        pieces: list[str] = []
-        left = _MOST_TIMES * len(text) + 1_000
-        for piece in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(text)):
-            pieces.append(piece)
-            left -= len(piece)
-            if left < 0:
-                return text
-        return "".join([*pieces, "\n"])
+        spelt = laid_out(json.loads(text), _MOST_TIMES * len(text) + 1_000)
     except (ValueError, RecursionError):
         return text
+    return text if spelt is None else spelt + "\n"
 
 
 def _is_feed(text: str) -> bool:

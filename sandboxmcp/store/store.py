@@ -23,6 +23,7 @@ from sandboxmcp.store.adopting import Adopting
 from sandboxmcp.store.captures import Capture, Captures
 from sandboxmcp.store.content import RawCopies
 from sandboxmcp.store.counters import Counters, Usage
+from sandboxmcp.store.cutter import Cutter
 from sandboxmcp.store.deleting import Deleting
 from sandboxmcp.store.incoming import Incoming
 from sandboxmcp.store.pages import Pages, Previews
@@ -36,6 +37,7 @@ from sandboxmcp.store.semantic import Meaning
 from sandboxmcp.store.stems import Stemmer
 from sandboxmcp.store.together import Together, together
 from sandboxmcp.store.words import words_in
+from sandboxmcp.store.worker import Workers
 
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20
@@ -74,7 +76,16 @@ class Store:
         self._captures = Captures(data_dir / "captures", self._incoming.folder)
         raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._deleting = Deleting(self._database, self._captures, raw)
-        self._adding = Adding(self._database, self._captures, self._deleting, ends=(index_head, index_tail), mask=mask, raw=raw)
+        self._workers = Workers()
+        self._adding = Adding(
+            self._database,
+            self._captures,
+            self._deleting,
+            cutter=Cutter(self._workers, self._captures),
+            ends=(index_head, index_tail),
+            mask=mask,
+            raw=raw,
+        )
         self._adopting = Adopting(self._database, self._captures, self._incoming, self._adding, self._deleting, mask)
         self._renewing = Renewing(self._database, self._captures, self._adding)
         self._stems = Stemmer()
@@ -88,6 +99,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
+        self._workers.close()  # first: what is being cut anew waits for one
         self._renewing.close()
         with contextlib.suppress(StoreError):
             self._counters.close()
@@ -103,6 +115,11 @@ class Store:
             StoreError: the store may only be read, or has no room.
         """
         return self._incoming.folder()
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that read what is large or came from outside."""
+        return self._workers
 
     @property
     def read_only(self) -> bool:

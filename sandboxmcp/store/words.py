@@ -17,7 +17,7 @@ _BETWEEN = {code: " " for code in range(128) if not chr(code).isalnum()}
 _APART = "\0"
 """No shown text holds it."""
 _BETWEEN_TEXTS = {code: blank for code, blank in _BETWEEN.items() if chr(code) != _APART}
-_SNAKE = re.compile(r"[^\W_]+(?:_[^\W_]+)+")
+_SNAKE = re.compile(r"(?<![^\W_])[^\W_]++(?:_[^\W_]++)+")
 _PIECE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0300-\u036f]+")

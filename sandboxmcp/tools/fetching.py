@@ -56,6 +56,8 @@ class Got:
     source: Source | None = None
     age_s: float = 0.0
     why: str = ""
+    plain: bool = False
+    """Only its words are stored: its structure takes too long to read."""
 
 
 async def fetch_and_index(
@@ -152,19 +154,20 @@ class _Fetching:
             return Got(wanted, "failed", why=str(error))
 
     def _kept(self, wanted: Wanted, fetched: Fetched, known: Page | None) -> Got:
-        store, services = self._services.store, self._services
+        store, services, plain = self._services.store, self._services, False
         if fetched.content is None:
             if known is None:
                 raise UsageError(f"{wanted.url} answered that nothing changed, without having been asked")
             source = store.get(known.handle, project=services.project)
             etag, modified, what = fetched.etag or known.etag, fetched.modified or known.modified, "unchanged"
         else:
-            text, mime = read_page(fetched.content, fetched.mime, fetched.charset, wanted.url)
-            new = NewSource(wanted.label, "page", services.project, services.session, path=wanted.url, mime=mime)
-            source = store.add(new, text)
+            page = read_page(store.workers, fetched.content, fetched.mime, fetched.charset, wanted.url)
+            new = NewSource(wanted.label, "page", services.project, services.session, path=wanted.url, mime=page.mime)
+            source = store.add(new, page.text)
+            plain = page.plain
             etag, modified, what = fetched.etag, fetched.modified, "unchanged" if source.unchanged else "fetched"
         store.pages.put(Page(services.project, wanted.label, wanted.url, source.handle, time.time(), etag, modified))
-        return Got(wanted, "fetched" if what == "fetched" else "unchanged", source)
+        return Got(wanted, "fetched" if what == "fetched" else "unchanged", source, plain=plain)
 
     def _judge(self, url: str) -> str:
         """What the policy says of curl with the same URL in a kernel, it says of this."""
@@ -208,9 +211,10 @@ def _line(one: Got) -> str:
     if one.source is None:
         return f"failed {one_line(one.wanted.url, 200)}: {one_line(one.why.removeprefix(one.wanted.url).strip(), 400)}"
     age = f" {age_of(one.age_s)}" if one.what == "cached" else ""
-    return f"{one.what}{age} {one.source.handle} {one.wanted.label}: {size(one.source)}"
+    plain = ", its words only, since its structure takes too long to read" if one.plain else ""
+    return f"{one.what}{age} {one.source.handle} {one.wanted.label}: {size(one.source)}{plain}"
 
 
 def _row(one: Got) -> dict[str, Any]:
     facts: dict[str, Any] = {"url": one.wanted.url, "what": one.what, "handle": one.source.handle if one.source else None}
-    return facts | ({"reason": one.why} if one.why else {})
+    return facts | ({"reason": one.why} if one.why else {}) | ({"plain": True} if one.plain else {})

@@ -12,7 +12,7 @@ from sandboxmcp.store.snippets import template_of
 _FEWEST_WORDS = 2
 """Rows of numbers are alike too, but what they say is the numbers."""
 _LETTERS = 3
-_NUMBERED = re.compile(r"\S*\d\S*")
+_NUMBERED = re.compile(r"(?<!\S)\S*?\d\S*")
 _WORD = re.compile(r"[^\W\d_]+")
 
 

@@ -137,7 +137,20 @@ class Page(BaseHTTPRequestHandler):
         self.answer(b"[" * 500 + b"1," * 99_999 + b"1" + b"]" * 500, "application/json")
 
     def page_headers(self) -> None:
-        self.answer(b"<html><body>zebra" + b"<header>" * 40_000)
+        self.answer(b"<html><body><p>zebra</p>" + b"<header>" * 250 + b"<p>a</p>" * 60_000)
+
+    def page_hostile(self) -> None:
+        unit, size = {
+            "comments": (b"<!--", 160_000),
+            "scripts": (b"<script>", 320_000),
+            "divisions": (b"<div>", 500_000),
+            "headers": (b"<header>", 320_000),
+            "articles": (b"<article>a", 320_000),
+            "lists": (b"<ul><li>a", 320_000),
+            "sections": (b"<![CDATA[", 160_000),
+            "open": (b"<a ", 160_000),
+        }[self.path.split("/")[2]]
+        self.answer(b"<html><body>zebra" + unit * (size // len(unit)))
 
     def page_moved(self) -> None:
         self.answer(b"", status=301, Location="/zebra")
@@ -283,9 +296,17 @@ def test_json_is_laid_out_only_where_that_does_not_multiply_it(services: Service
     assert text_of(services, fetch(services, url=f"{site.url}/nested")).startswith("[" * 500 + "1,1,")
 
 
-def test_a_page_that_takes_too_long_to_read_is_kept_as_it_is(monkeypatch: Any, services: Services, site: Site) -> None:
+def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: Any, services: Services, site: Site) -> None:
     monkeypatch.setattr("sandboxmcp.store.pagereader.MOST_S", 1.0)
-    assert text_of(services, fetch(services, url=f"{site.url}/headers")).startswith("<html><body>zebra<header>")
+    answer = fetch(services, url=f"{site.url}/headers")
+    assert "its words only, since its structure takes too long to read" in answer.text and answer.structured["pages"][0]["plain"]
+    assert text_of(services, answer).startswith("zebra\n")
+
+
+@pytest.mark.parametrize("page", ["comments", "scripts", "divisions", "headers", "articles", "lists", "sections", "open"])
+def test_a_page_that_is_made_to_be_slow_is_stored_with_its_words(services: Services, site: Site, page: str) -> None:
+    answer = fetch(services, url=f"{site.url}/hostile/{page}")
+    assert "zebra" in text_of(services, answer) and services.store.search("zebra", Scope(None))
 
 
 def test_one_failure_does_not_stop_the_others(services: Services, site: Site) -> None:

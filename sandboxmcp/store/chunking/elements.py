@@ -22,7 +22,7 @@ _ATTRIBUTE = re.compile(
     r"(?<![\w.-])(?:[\w.-]{1,40}:)?(name|id|key|label|title|include)\s*=\s*[\"']([^\"'<>]{1,100})[\"']", re.IGNORECASE
 )
 """What calls an element something; a prefix does not matter."""
-_CHILD = re.compile(r"<(name|title|id|label|artifactId)\b[^<>]*>\s*([^<>]{1,100}?)\s*</\1>")
+_CHILD = re.compile(r"<(name|title|id|label|artifactId)\b[^<>]*+>\s*+([^<>]{1,100}?)\s*+</\1>")
 """So does its first child of such a name."""
 _KEY_ABOVE = re.compile(r"\s*<key>([^<>]{1,100})</key>\s*$")
 _DEEPEST = 100

@@ -32,6 +32,7 @@ _OUTLINES: dict[Form, Callable[[], Outline]] = {
     "lines": OutputOutline,
     "manual": ManualOutline,
     "markdown": MarkdownOutline,
+    "plain": Outline,
     "records": RecordsOutline,
     "report": ReportOutline,
     "restructured": RestructuredOutline,

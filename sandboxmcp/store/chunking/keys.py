@@ -9,7 +9,7 @@ from sandboxmcp.store.chunking.outline import Heading, Outline, indent_of
 from sandboxmcp.store.lines import Line
 
 _OPENS = re.compile(r'\s*(?:"((?:[^"\\]|\\.){1,100})"\s*:\s*)?[\[{]$')
-_NAMED = re.compile(r'\s*"(name|title|id|key|label|path|file)"\s*:\s*"?((?:[^"\\]|\\.){1,100}?)"?,?$')
+_NAMED = re.compile(r'\s*"(name|title|id|key|label|path|file)"\s*+:\s*+"?((?:[^"\\]|\\.){1,100}?)"?,?$')
 _STRUCTURE = re.compile(r'\s*(?:"(?:[^"\\]|\\.){1,100}"\s*:|[\[{}\]])')
 """Other lines are values, or parts of long ones."""
 _JOINED_BYTES = 500

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sandboxmcp.store.chunking.outline import Heading, Outline
 from sandboxmcp.store.lines import Line
 
-_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*$")
 _FIRST_MARKS = "#=-`~"
 _MAY_MARK = frozenset(f"{_FIRST_MARKS} ")
@@ -31,7 +31,9 @@ class MarkdownOutline(Outline):
             self._toggle(fence[1], line.text)
         elif not self._fence:
             if atx := _ATX.match(line.text):
-                return Heading(len(atx[1]), atx[2])
+                # Marks may close a heading. An expression that says so tries every blank of a long run against every other.
+                text = line.text[atx.end() :].rstrip(" \t").rstrip("#").rstrip(" \t")
+                return Heading(len(atx[1]), text)
             underline = _UNDERLINE.match(line.text)
             if underline and before and before[-1].text.strip() and (len(before) < 2 or not before[-2].text.strip()):
                 return Heading(1 if underline[1][0] == "=" else 2, before[-1].text.strip(), starts_before=1)

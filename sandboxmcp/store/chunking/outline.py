@@ -39,10 +39,20 @@ class Outline:
     @property
     def path(self) -> str:
         """The texts of the open headings, outermost first."""
-        return HEADINGS_BETWEEN.join(heading.text[:_HEADING_LETTERS] for heading in self._open if heading.text)[-_TITLE_BYTES:]
+        texts: list[str] = []
+        room = _TITLE_BYTES
+        for heading in reversed(self._open):
+            if heading.text:
+                texts.append(heading.text[:_HEADING_LETTERS])
+                room -= len(texts[-1])
+                if room < 0:  # what stands further out is cut off
+                    break
+        return HEADINGS_BETWEEN.join(reversed(texts))[-_TITLE_BYTES:]
 
     def enter(self, heading: Heading) -> None:
-        self._open = [outer for outer in self._open if outer.level < heading.level] + [heading]
+        while self._open and self._open[-1].level >= heading.level:
+            self._open.pop()
+        self._open.append(heading)
 
     def read(self, line: Line, before: Sequence[Line]) -> Heading | None:
         """The heading that opens with this line. `before`: lines of the section so far; of a long one those since its last cut."""

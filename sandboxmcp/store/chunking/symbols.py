@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-import time
 import warnings
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from sandboxmcp.store.chunking.indented import DEFINITIONS, definitions
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node
+    from tree_sitter import Language, Node, Tree
 
 _GUESSED_FROM = 20_000
+_SIGN_LETTERS = 400
+"""So much of a line is looked at for the signs of a language."""
 _SIGNS = {
     "python": r"(?:async )?def \w+\(.*(?::$|,$|\($)|class \w+.*:$|from [\w.]+ import "
     r"|import [\w.]+(?: as \w+)?$|@\w[\w.]*(?:\(.*)?$",
@@ -65,9 +67,12 @@ _HOLDING = frozenset(
 )
 _ELIXIR = frozenset(("defmodule", "def", "defp", "defmacro", "defmacrop", "defprotocol", "defimpl"))
 _DEEPEST = 12
-_MOST_SECONDS = 1.0
+_STEPS = 5_000
+_BYTES_A_STEP = 4
+"""The steps of a parse grow with the text. Ordinary code takes one for ten bytes of Perl, for a hundred of most others."""
 _MOST_NODES = 500_000
-_PIECE = 16 << 10
+_PIECE = 1 << 10
+"""What the lexer is given at once. It is copied each time that the lexer goes back: with 16 KiB Perl takes ten times as long."""
 _BESIDE = re.compile(r"\s*(?:#|//|/\*|\*|--|@|\[[A-Z])")
 
 
@@ -82,7 +87,7 @@ class Symbol(NamedTuple):
 
 def language_of(text: str) -> str | None:
     """The language that most lines of the beginning speak; None when hardly any speaks one."""
-    lines = [line.strip() for line in text[:_GUESSED_FROM].split("\n") if line.strip()]
+    lines = [line.strip()[:_SIGN_LETTERS] for line in text[:_GUESSED_FROM].split("\n") if line.strip()]
     counts = {language: sum(sign.match(line) is not None for line in lines) for language, sign in _signs().items()}
     best = max(counts, key=counts.__getitem__)
     return best if counts[best] >= max(2, len(lines) // 100) else None
@@ -93,7 +98,8 @@ def symbols_of(text: str) -> list[Symbol]:
     language = language_of(text)
     found = _python(text) if language == "python" else _parsed(text, language) if language else []
     lines = text.split("\n")
-    return sorted({symbol._replace(first=_with_comments(lines, symbol.first)) for symbol in found})
+    begins: dict[int, int] = {}
+    return sorted({symbol._replace(first=_with_comments(lines, symbol.first, begins)) for symbol in found})
 
 
 @cache
@@ -101,10 +107,14 @@ def _signs() -> dict[str, re.Pattern[str]]:
     return {language: re.compile(pattern) for language, pattern in _SIGNS.items()}
 
 
-def _with_comments(lines: list[str], first: int) -> int:
-    while first and _BESIDE.match(lines[first - 1]):
-        first -= 1
-    return first
+def _with_comments(lines: list[str], first: int, begins: dict[int, int]) -> int:
+    """The first of the lines right above that are comments. `begins` remembers it: many symbols may stand below the same ones."""
+    line = first
+    while line and line not in begins and _BESIDE.match(lines[line - 1]):
+        line -= 1
+    found = begins.get(line, line)
+    begins.update(dict.fromkeys(range(line, first + 1), found))
+    return found
 
 
 def _python(text: str) -> list[Symbol]:
@@ -114,43 +124,78 @@ def _python(text: str) -> list[Symbol]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _by_indents(text, "python")
-    return list(_definitions(tree, 0))
+    return list(_definitions(tree))
 
 
-def _definitions(tree: ast.AST, depth: int) -> Iterator[Symbol]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield Symbol(node.lineno - 1, (node.end_lineno or node.lineno) - 1, depth, node.name)
-            if isinstance(node, ast.ClassDef):
-                yield from _definitions(node, depth + 1)
-        elif isinstance(node, ast.If | ast.Try | ast.With):
-            yield from _definitions(node, depth)
+def _definitions(tree: ast.AST) -> Iterator[Symbol]:
+    """In no order. A loop and not a recursion: a chain of `elif` is a tree as deep as it is long."""
+    waiting = [(tree, 0)]
+    while waiting:
+        outer, depth = waiting.pop()
+        for node in ast.iter_child_nodes(outer):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield Symbol(node.lineno - 1, (node.end_lineno or node.lineno) - 1, depth, node.name)
+                if isinstance(node, ast.ClassDef):
+                    waiting.append((node, depth + 1))
+            elif isinstance(node, ast.If | ast.Try | ast.With):
+                waiting.append((node, depth))
 
 
 def _parsed(text: str, language: str) -> list[Symbol]:
-    """By tree-sitter, starved when it has had its time: some texts take their grammar minutes."""
-    import tree_sitter
-
-    source = text.encode()
-    end = time.thread_time() + _MOST_SECONDS
-
-    def piece(offset: int, _: object) -> bytes:
-        return source[offset : offset + _PIECE] if time.thread_time() < end else b""
-
-    tree = tree_sitter.Parser(_grammar(language)).parse(piece)  # a parser is not for several threads
-    late = time.thread_time() >= end or tree.root_node.descendant_count > _MOST_NODES
-    found = [] if late else list(_named(tree.root_node, 0, 0))
-    if not tree.root_node.has_error or language not in DEFINITIONS:
+    """By tree-sitter, as far as its steps reach: some texts take their grammar minutes."""
+    tree = _tree(text.encode(), language)
+    found = [] if tree is None or tree.root_node.descendant_count > _MOST_NODES else list(_named(tree.root_node, 0, 0))
+    if (tree is not None and not tree.root_node.has_error) or language not in DEFINITIONS:
         return found
     return _completed(found, _by_indents(text, language))
+
+
+def _tree(source: bytes, language: str) -> Tree | None:
+    """None when it takes too many steps. Steps are counted and not seconds: the same code has the same symbols on every day.
+
+    A step is a hundred operations of the parser, or a piece that its lexer reads, perhaps again.
+    """
+    import tree_sitter
+
+    left = _STEPS + len(source) // _BYTES_A_STEP
+
+    def spend(*_: object) -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    def piece(offset: int, _: object) -> bytes:
+        return b"" if spend() else source[offset : offset + _PIECE]
+
+    try:
+        tree = tree_sitter.Parser(_grammar(language)).parse(piece, progress_callback=spend)  # a parser is not for several threads
+    except ValueError:  # it was told to stop
+        return None
+    return tree if left >= 0 else None
 
 
 def _completed(found: list[Symbol], by_indents: list[Symbol]) -> list[Symbol]:
     """An error may cost what lies around it: then the indents tell more, or what the parser has no part of."""
     if len(by_indents) > len(found):
         return by_indents
-    lost = [one for one in by_indents if not one.depth and not any(had.first <= one.first <= had.last for had in found)]
-    return found + lost
+    within = _within(found)
+    return found + [one for one in by_indents if not one.depth and not within(one.first)]
+
+
+def _within(symbols: Iterable[Symbol]) -> Callable[[int], bool]:
+    """Says of a line whether a symbol holds it."""
+    firsts: list[int] = []
+    lasts: list[int] = []
+    """The furthest line of the symbols that begin by then."""
+    for one in sorted(symbols):
+        firsts.append(one.first)
+        lasts.append(max(one.last, lasts[-1] if lasts else one.last))
+
+    def within(line: int) -> bool:
+        before = bisect_right(firsts, line)
+        return before > 0 and lasts[before - 1] >= line
+
+    return within
 
 
 def _by_indents(text: str, language: str) -> list[Symbol]:
