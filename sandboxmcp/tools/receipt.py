@@ -87,7 +87,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def size(source: Source, lost: int = 0) -> str:
-    """Bytes and lines of a stored text, and what of it was not kept, not indexed or not understood. `lost` bytes are told elsewhere."""
+    """Bytes and lines of a stored text, what of it was not kept, indexed or understood. `lost` bytes are told elsewhere."""
     parts = [f"{source.bytes} B {counted(source.lines, 'line')}"]
     if source.total_bytes - lost > source.bytes:
         parts.append(f"{source.total_bytes - lost - source.bytes} B beyond the cap not kept")
