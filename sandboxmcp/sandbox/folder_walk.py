@@ -1,10 +1,11 @@
 """A walk over all folders of a workspace that finds entries by their names, and reads only those folders anew that have changed.
 
-A folder's change time cannot be set by a script, so a folder whose device, inode and change time are as they were has the same
-entries. The time has a coarse tick: what had changed less than two seconds before it was read is read again the next time. (A
-file system of another machine, whose clock is behind ours, can hide a change within one tick.) Breadth first, so that a bound
-leaves out what lies deepest; loose objects of repositories come last. Links are not followed. Each folder is opened without
-following a link on the way, since a script that still runs may swap any component for one.
+The system tells which have (folder_events.py). A folder that cannot be watched is compared by its device, inode and change
+time, which no script can set. That time has a coarse tick: what had changed less than two seconds before it was read is read
+again the next time. (For folders that are not watched, a file system of another machine whose clock is behind ours can hide a
+change within one tick.) Breadth first, so that a bound leaves out what lies deepest; loose objects of repositories come last.
+Links are not followed: each folder is opened without following one on the way, since a script that still runs may swap any
+component for a link.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from sandboxmcp.sandbox.folder_events import FolderEvents
 from sandboxmcp.sandbox.openat import FOLDER
 
 MOST_FOLDERS = 20_000
-"""Some 50 ms when nothing has changed. Nearly every project has fewer, its installed packages included."""
+"""Reading them takes half a second; comparing them, where they cannot be watched, 50 ms. Nearly every project has fewer."""
 MOST_ENTRIES = 1_000_000
 """Read anew in one walk; a folder of a million files takes half a second."""
 _MOST_BYTES_OF_PATH = 4_000
@@ -58,6 +60,8 @@ class _Folder:
 
     which: tuple[int, int, int]
     settled: bool
+    """Whether a later change must show in the change time."""
+    watched: bool = False
     subfolders: tuple[str, ...] = ()
     found: tuple[Found, ...] = ()
     is_git: bool = False
@@ -81,6 +85,13 @@ class Walked:
     """Folders that were not looked at for the bounds, at least."""
 
 
+class _Waiting(NamedTuple):
+    path: str
+    owner: str | None
+    """The git folder that it lies in; empty: in none; None: among the objects of one."""
+    sure: bool
+
+
 class FolderWalk:
     """Walks over one workspace again and again. Not safe for threads."""
 
@@ -90,44 +101,51 @@ class FolderWalk:
         self._most_entries = most_entries
         self._known: dict[str, _Folder] = {}
         self._entries = 0
+        self._events = FolderEvents()
+        self._last: tuple[frozenset[str], Walked] | None = None
 
     def walk(self, root: int, skip: frozenset[str] = frozenset(), opens: Callable[[int], None] | None = None) -> Walked:
-        """Everything below the open folder but the folders in `skip`.
+        """Everything below the open folder but the folders in `skip`. The caller does not change the result.
 
         `opens`: makes a folder of ours passable that could not be read, given an open descriptor of it.
         """
+        changed = self._events.changed()
+        if self._last is not None and self._last[0] == skip and changed == set() and self._unchanged(root, "", set(), sure=False):
+            return self._last[1]
         walked, fresh, self._entries = Walked(), dict[str, _Folder](), 0
-        waiting: deque[tuple[str, str | None]] = deque([("", "")])
-        last: deque[tuple[str, str | None]] = deque()
+        waiting: deque[_Waiting] = deque([_Waiting("", "", False)])
+        last: deque[_Waiting] = deque()
+        all_watched = True
         while waiting or last:
             if len(fresh) >= self._most_folders or self._entries > self._most_entries:
-                walked.left_out = len(waiting) + len(last)
+                walked.left_out += len(waiting) + len(last)
                 break
-            path, owner = (waiting or last).popleft()
-            folder = self._unchanged(root, path) or self._read(root, path, walked, opens)
+            path, owner, sure = (waiting or last).popleft()
+            known = self._unchanged(root, path, changed, sure=sure)
+            folder = known or self._read(root, path, walked, opens)
+            all_watched &= folder is not None and folder.watched
             if folder is None:
                 continue
             fresh[path] = folder
-            walked.found.extend(folder.found)
-            if folder.is_git:
-                owner = path
-                if folder.head and path.rpartition("/")[2].lower() != _GIT:
-                    walked.bare[path] = folder.head
-            if folder.odd and owner:
-                walked.odd.add(owner)
+            owner = _noted(walked, path, owner, folder)
             for below in folder.subfolders:
-                if below in skip:
-                    continue
                 if owner is None:
-                    last.append((below, None))
-                else:
-                    waiting.append((below, None if folder.is_git and below.endswith("/objects") else owner))
-        self._known = fresh
+                    last.append(_Waiting(below, None, known is not None))
+                elif below not in skip:
+                    inner = None if folder.is_git and below.endswith("/objects") else owner
+                    waiting.append(_Waiting(below, inner, known is not None))
+        self._known, self._last = fresh, (skip, walked) if all_watched else None
         return walked
 
-    def _unchanged(self, root: int, path: str) -> _Folder | None:
+    def _unchanged(self, root: int, path: str, changed: set[str] | None, *, sure: bool) -> _Folder | None:
+        """What is known of a folder, if it holds. `sure`: the folder above is unchanged, and so this is the same one as before."""
         known = self._known.get(path)
-        if known is None or not known.settled:
+        if known is None:
+            return None
+        unchanged = known.watched and changed is not None and path not in changed
+        if unchanged and sure:
+            return known
+        if not unchanged and not known.settled:
             return None
         try:
             found = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
@@ -160,9 +178,10 @@ class FolderWalk:
         return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=True)
 
     def _listed(self, fd: int, path: str, walked: Walked) -> _Folder:
+        watched = self._events.watch(fd, path)  # before it is read: no change falls between
         now = time.time_ns()
         status = os.fstat(fd)
-        folder = _Folder((status.st_dev, status.st_ino, status.st_ctime_ns), status.st_ctime_ns < now - YOUNG_NS)
+        folder = _Folder((status.st_dev, status.st_ino, status.st_ctime_ns), status.st_ctime_ns < now - YOUNG_NS, watched)
         subfolders, found, shape = list[str](), list[Found](), dict[str, str]()
         before = f"{path}/" if path else ""
         names, endings = self._wanted.names, self._wanted.endings
@@ -172,7 +191,7 @@ class FolderWalk:
                 self._entries += 1
                 if self._entries > self._most_entries:
                     walked.left_out += 1
-                    folder.settled = False
+                    folder.settled = folder.watched = False
                     break
                 kind = _kind(entry)
                 lowered = folded(entry.name)
@@ -189,6 +208,18 @@ class FolderWalk:
             folder.head = shape["head"]
         folder.is_git = bool(path) and (bool(folder.head) or path.rpartition("/")[2].lower() == _GIT)
         return folder
+
+
+def _noted(walked: Walked, path: str, owner: str | None, folder: _Folder) -> str | None:
+    """The git folder that its subfolders lie in; what was found in it is put down."""
+    walked.found.extend(folder.found)
+    if folder.is_git:
+        owner = path
+        if folder.head and path.rpartition("/")[2].lower() != _GIT:
+            walked.bare[path] = folder.head
+    if folder.odd and owner:
+        walked.odd.add(owner)
+    return owner
 
 
 def _kind(entry: os.DirEntry[str]) -> _Kind:

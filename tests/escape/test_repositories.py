@@ -228,3 +228,14 @@ def test_a_server_that_is_killed_in_a_look_leaves_nothing_half_moved(tmp_path):
 
 
 """Each `.git` is either as it was, which the next start takes for the host's, or nothing obeys it any more."""
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_folder_that_was_looked_at_before_is_looked_at_again(make_inside, tmp_path, calls):
+    own, mark = make_inside(), tmp_path / "mark"
+    (own.workspace / "a/b").mkdir(parents=True)
+    for _ in range(calls):
+        assert own.run("true", "shell").outcome.reason == ""
+    ran = own.run(f"cd a/b && {EVIL.format('.')}".replace("{mark}", str(mark)), "shell")
+    shell(own.workspace, "cd a/b && git status", mark)
+    assert (mark.exists(), "moved a/b/.git to a/b/.git.quarantined-1" in ran.outcome.reason) == (False, True)
