@@ -15,9 +15,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sandboxmcp.sandbox.changes import Change, changes
+from sandboxmcp.sandbox.folder_walk import folded
 from sandboxmcp.sandbox.openat import FOLDER, reader, way_to
 from sandboxmcp.sandbox.overlay import changing
 from sandboxmcp.sandbox.protect import look_at
+from sandboxmcp.sandbox.repositories import OBEYED
 
 
 def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
@@ -48,10 +50,13 @@ def _held_open(folder: Path, held: contextlib.ExitStack) -> int:
 def _protected(change: Change, names: Collection[str]) -> bool:
     """Whether it touches a protected path, or takes away a folder that holds one; or a repository in a subfolder.
 
-    git runs what a repository's configuration and hooks name, and looks at a submodule's when it is asked about the project.
+    Tools run what a repository's configuration and hooks name, and git looks at a submodule's when it is asked about the project.
+    A `HEAD` makes a repository of the folder that it is in.
     """
-    parts = change.path.split("/")
-    if ".git" in parts[1:] or parts[:2] in ([".git", "modules"], [".git", "worktrees"]):
+    parts = [folded(part) for part in change.path.split("/")]
+    if OBEYED.intersection(parts[1:]) or OBEYED.intersection(parts[:1]) - {".git"}:
+        return True
+    if (parts[-1] == "head" and parts[0] != ".git") or parts[:2] in ([".git", "modules"], [".git", "worktrees"]):
         return True
     removes = change.kind in ("deleted", "added", "changed") or change.replaces
     return any(
