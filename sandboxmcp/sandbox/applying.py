@@ -15,10 +15,12 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sandboxmcp.sandbox.changes import Change, changes
+from sandboxmcp.sandbox.folder_walk import folded
 from sandboxmcp.sandbox.gitdir import is_listed
 from sandboxmcp.sandbox.openat import FOLDER, reader, way_to
 from sandboxmcp.sandbox.overlay import changing
 from sandboxmcp.sandbox.protect import look_at
+from sandboxmcp.sandbox.repositories import OBEYED
 
 
 def apply(layer: Path, workspace: Path) -> tuple[list[Change], list[Change]]:
@@ -49,12 +51,15 @@ def _held_open(folder: Path, held: contextlib.ExitStack) -> int:
 def _protected(change: Change, names: Collection[str]) -> bool:
     """Whether it touches a protected path, or takes away a folder that holds one; or a repository in a subfolder.
 
-    git runs what a repository's configuration and hooks name, and looks at a submodule's when it is asked about the project.
+    Tools run what a repository's configuration and hooks name, and git looks at a submodule's when it is asked about the project.
+    A `HEAD` makes a repository of the folder that it is in.
     """
-    parts = change.path.split("/")
-    if ".git" in parts[1:]:
+    parts = [folded(part) for part in change.path.split("/")]
+    if OBEYED.intersection(parts[1:]) or OBEYED.intersection(parts[:1]) - {".git"}:
         return True
-    if parts[0] == ".git" and change.kind != "folder" and not is_listed(change.path.removeprefix(".git").lstrip("/")):
+    if parts[-1] == "head" and parts[0] != ".git":
+        return True
+    if parts[0] == ".git" and change.kind != "folder" and not is_listed(change.path.partition("/")[2]):
         return True
     removes = change.kind in ("deleted", "added", "changed") or change.replaces
     return any(

@@ -1,11 +1,11 @@
 """A walk over all folders of a workspace that finds entries by their names, and reads only those folders anew that have changed.
 
-Folders are watched (folder_watch.py). Where that cannot be, each is looked at: a folder's change time cannot be set by a script,
-so one whose device, inode and change time are as they were has the same entries. The time has a coarse tick: what had changed
-less than two seconds before it was read is read again the next time. (A file system of another machine, whose clock is behind
-ours, can hide a change within one tick.) Breadth first, so that a bound leaves out what lies deepest; loose objects of
-repositories come last. Links are not followed. Each folder is opened without following a link on the way, since a script that
-still runs may swap any component for one.
+The system tells which have (folder_events.py). A folder that cannot be watched is compared by its device, inode and change
+time, which no script can set. That time has a coarse tick: what had changed less than two seconds before it was read is read
+again the next time. (For folders that are not watched, a file system of another machine whose clock is behind ours can hide a
+change within one tick.) Breadth first, so that a bound leaves out what lies deepest; loose objects of repositories come last.
+Links are not followed: each folder is opened without following one on the way, since a script that still runs may swap any
+component for a link.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from sandboxmcp.sandbox.folder_watch import FolderWatch
+from sandboxmcp.sandbox.folder_events import FolderEvents
 from sandboxmcp.sandbox.openat import FOLDER
 
 MOST_FOLDERS = 20_000
-"""Some 50 ms when nothing has changed. Nearly every project has fewer, its installed packages included."""
+"""Reading them takes half a second; comparing them, where they cannot be watched, 50 ms. Nearly every project has fewer."""
 MOST_ENTRIES = 1_000_000
 """Read anew in one walk; a folder of a million files takes half a second."""
 _MOST_BYTES_OF_PATH = 4_000
@@ -60,9 +60,8 @@ class _Folder:
 
     which: tuple[int, int, int]
     settled: bool
-    """Its change time was old enough to tell of the next change."""
-    whole: bool = True
-    """All of it was read."""
+    """Whether a later change must show in the change time."""
+    watched: bool = False
     subfolders: tuple[str, ...] = ()
     found: tuple[Found, ...] = ()
     is_git: bool = False
@@ -86,6 +85,13 @@ class Walked:
     """Folders that were not looked at for the bounds, at least."""
 
 
+class _Waiting(NamedTuple):
+    path: str
+    owner: str | None
+    """The git folder that it lies in; empty: in none; None: among the objects of one."""
+    sure: bool
+
+
 class FolderWalk:
     """Walks over one workspace again and again. Not safe for threads."""
 
@@ -95,62 +101,52 @@ class FolderWalk:
         self._most_entries = most_entries
         self._known: dict[str, _Folder] = {}
         self._entries = 0
-        self._watch = FolderWatch()
-        self._quiet: tuple[frozenset[str], Walked] | None = None
-        """What a walk came across whose folders are all watched, and what it skipped."""
+        self._events = FolderEvents()
+        self._last: tuple[frozenset[str], Walked] | None = None
 
     def walk(self, root: int, skip: frozenset[str] = frozenset(), opens: Callable[[int], None] | None = None) -> Walked:
-        """Everything below the open folder but the folders in `skip`.
+        """Everything below the open folder but the folders in `skip`. The caller does not change the result.
 
         `opens`: makes a folder of ours passable that could not be read, given an open descriptor of it.
         """
-        touched = self._watch.changed()
-        if not touched and self._quiet is not None and self._quiet[0] == skip and self._unchanged(root, "", confirm=True):
-            return self._quiet[1]
+        changed = self._events.changed()
+        if self._last is not None and self._last[0] == skip and changed == set() and self._unchanged(root, "", set(), sure=False):
+            return self._last[1]
         walked, fresh, self._entries = Walked(), dict[str, _Folder](), 0
-        # (folder, the git folder that it lies in, whether it may be another one than the last time)
-        waiting: deque[tuple[str, str | None, bool]] = deque([("", "", True)])
-        last: deque[tuple[str, str | None, bool]] = deque()
+        waiting: deque[_Waiting] = deque([_Waiting("", "", False)])
+        last: deque[_Waiting] = deque()
+        all_watched = True
         while waiting or last:
             if len(fresh) >= self._most_folders or self._entries > self._most_entries:
-                walked.left_out = len(waiting) + len(last)
+                walked.left_out += len(waiting) + len(last)
                 break
-            path, owner, confirm = (waiting or last).popleft()
-            unchanged = self._unchanged(root, path, confirm)
-            folder = unchanged or self._read(root, path, walked, opens)
+            path, owner, sure = (waiting or last).popleft()
+            known = self._unchanged(root, path, changed, sure=sure)
+            folder = known or self._read(root, path, walked, opens)
+            all_watched &= folder is not None and folder.watched
             if folder is None:
                 continue
-            read = unchanged is None
             fresh[path] = folder
-            walked.found.extend(folder.found)
-            if folder.is_git:
-                owner = path
-                if folder.head and path.rpartition("/")[2].lower() != _GIT:
-                    walked.bare[path] = folder.head
-            if folder.odd and owner:
-                walked.odd.add(owner)
+            owner = _noted(walked, path, owner, folder)
             for below in folder.subfolders:
-                if below in skip:
-                    continue
                 if owner is None:
-                    last.append((below, None, read))
-                else:
-                    waiting.append((below, None if folder.is_git and below.endswith("/objects") else owner, read))
-        self._known = fresh
-        quiet = not walked.left_out and all(map(self._watch.knows, fresh))
-        self._quiet = (skip, walked) if quiet else None
+                    last.append(_Waiting(below, None, known is not None))
+                elif below not in skip:
+                    inner = None if folder.is_git and below.endswith("/objects") else owner
+                    waiting.append(_Waiting(below, inner, known is not None))
+        self._known, self._last = fresh, (skip, walked) if all_watched else None
         return walked
 
-    def _unchanged(self, root: int, path: str, confirm: bool) -> _Folder | None:
-        """What a folder held the last time, if nothing in it has changed. A watch tells that of the folder that it was put on,
-        so where another one may have come in its place (`confirm`) it is looked at.
-        """
+    def _unchanged(self, root: int, path: str, changed: set[str] | None, *, sure: bool) -> _Folder | None:
+        """What is known of a folder, if it holds. `sure`: the folder above is unchanged, and so this is the same one as before."""
         known = self._known.get(path)
-        watched = self._watch.knows(path)
-        if known is None or not (known.settled or watched) or not known.whole:
+        if known is None:
             return None
-        if watched and not confirm:
+        unchanged = known.watched and changed is not None and path not in changed
+        if unchanged and sure:
             return known
+        if not unchanged and not known.settled:
+            return None
         try:
             found = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
         except OSError:
@@ -182,10 +178,10 @@ class FolderWalk:
         return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=True)
 
     def _listed(self, fd: int, path: str, walked: Walked) -> _Folder:
-        self._watch.add(fd, path)
+        watched = self._events.watch(fd, path)  # before it is read: no change falls between
         now = time.time_ns()
         status = os.fstat(fd)
-        folder = _Folder((status.st_dev, status.st_ino, status.st_ctime_ns), status.st_ctime_ns < now - YOUNG_NS)
+        folder = _Folder((status.st_dev, status.st_ino, status.st_ctime_ns), status.st_ctime_ns < now - YOUNG_NS, watched)
         subfolders, found, shape = list[str](), list[Found](), dict[str, str]()
         before = f"{path}/" if path else ""
         names, endings = self._wanted.names, self._wanted.endings
@@ -195,7 +191,7 @@ class FolderWalk:
                 self._entries += 1
                 if self._entries > self._most_entries:
                     walked.left_out += 1
-                    folder.whole = False
+                    folder.settled = folder.watched = False
                     break
                 kind = _kind(entry)
                 lowered = folded(entry.name)
@@ -212,6 +208,18 @@ class FolderWalk:
             folder.head = shape["head"]
         folder.is_git = bool(path) and (bool(folder.head) or path.rpartition("/")[2].lower() == _GIT)
         return folder
+
+
+def _noted(walked: Walked, path: str, owner: str | None, folder: _Folder) -> str | None:
+    """The git folder that its subfolders lie in; what was found in it is put down."""
+    walked.found.extend(folder.found)
+    if folder.is_git:
+        owner = path
+        if folder.head and path.rpartition("/")[2].lower() != _GIT:
+            walked.bare[path] = folder.head
+    if folder.odd and owner:
+        walked.odd.add(owner)
+    return owner
 
 
 def _kind(entry: os.DirEntry[str]) -> _Kind:
@@ -239,7 +247,7 @@ def open_below(root: int, path: str, opens: Callable[[int], None] | None = None)
         return whole
     if path.count("/") > _DEEPEST_SHUT:
         raise PermissionError(f"{path} is too deep")
-    fd = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
+    fd = os.dup(root)
     try:
         for part, is_last in _parts(path):
             fd = _stepped(fd, part, FOLDER if is_last else os.O_PATH | FOLDER, opens)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sandboxmcp.sandbox.judged_folder import MAX_BYTES
 
@@ -61,6 +62,7 @@ _URLS = {
 _URL_KEYS = frozenset({"remote.pushdefault", "extensions.partialclone"})
 _UPDATES = frozenset({"checkout", "rebase", "merge", "none"})
 _SCHEMES = frozenset("http https ssh git file git+ssh ssh+git".split())
+_WORDS = re.compile(r"""[\s"';&|()]+""")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
 
 
@@ -152,6 +154,38 @@ def unusual_key(settings: list[tuple[str, str | None]], also: frozenset[str] = f
     `also`: whole keys that are allowed in this place too.
     """
     return next((key for key, value in settings if key not in also and not _is_ordinary(key, value or "")), None)
+
+
+def shown_key(key: str) -> str:
+    """A key without the name in its middle, which a script may have chosen for whoever reads it."""
+    section, _, rest = key.partition(".")
+    middle, _, last = rest.rpartition(".")
+    return f"{section[:40]}.{'….' if middle else ''}{last[:40]}"
+
+
+class Named(NamedTuple):
+    """A path that a value names."""
+
+    path: str
+    in_file: bool = False
+    """It is relative to the file of configuration, not to the project."""
+    may_be_folder: bool = False
+    may_be_missing: bool = False
+
+
+def named_paths(settings: list[tuple[str, str | None]]) -> list[Named]:
+    """What values name as programs, hooks or further settings: the words with a slash of all values that git may run."""
+    found = list[Named]()
+    for key, value in settings:
+        section, last = key.partition(".")[0], key.rpartition(".")[2]
+        if value and section in ("include", "includeif") and last == "path":
+            found.append(Named(value, in_file=True, may_be_missing=True))
+        elif value and key == "core.hookspath":
+            found.append(Named(value, may_be_folder=True, may_be_missing=True))
+        elif value and not _is_ordinary(key, value):
+            words = [word for word in _WORDS.split(value.lstrip("!")) if word]
+            found += [Named(word, may_be_missing=not number) for number, word in enumerate(words) if "/" in word.rstrip("/")]
+    return found
 
 
 def _is_ordinary(key: str, value: str) -> bool:

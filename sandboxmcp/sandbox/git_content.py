@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandboxmcp.sandbox.git_config import NotUnderstood, parse_config, unusual_key
+from sandboxmcp.sandbox.git_config import NotUnderstood, parse_config, shown_key, unusual_key
 from sandboxmcp.sandbox.judged_folder import Reading, Unusual
 
 _ENTRIES = frozenset(
@@ -24,7 +24,9 @@ _ENTRIES = frozenset(
     """.split()
 )
 _ENTRIES_LOWERED = frozenset(name.lower() for name in _ENTRIES)
-_ENTRY = re.compile(r"[A-Z][A-Z_]*~?|sharedindex\.[0-9a-f]+|t[a-z]*_[A-Za-z0-9_]+|\.tmp-[\w-]+|next-index-\d+(\.lock)?")
+_ENTRY = re.compile(
+    r"[A-Z][A-Z_]*~?|sharedindex\.[0-9a-f]+|t[A-Za-z0-9]{6}|t[a-z]*_[A-Za-z0-9_]+|\.tmp-[\w-]+|next-index-\d+(\.lock)?"
+)
 """Further entries: `FETCH_HEAD`, `COMMIT_EDITMSG` and their like, and temporary files."""
 _STATES = ("rebase-merge", "rebase-apply", "sequencer")
 _HARMLESS = frozenset(
@@ -65,7 +67,7 @@ def judge_git(reading: Reading, place: Place) -> None:
     names = reading.names(".")
     for name in names:
         if name not in _ENTRIES and (name.lower() in _ENTRIES_LOWERED or not _ENTRY.fullmatch(name)):
-            raise Unusual(f"it has {name!r}, which git does not write")
+            raise Unusual("it has an entry that git does not write")
     if "commondir" in names:
         _judge_worktree(reading, place)
     for name in ("config", "config.worktree"):
@@ -92,7 +94,7 @@ def _judge_config(name: str, data: bytes, place: Place) -> None:
     if worktrees and not (_of_a_submodule(place) and all(_is_its_worktree(place, value) for value in worktrees)):
         raise Unusual(f"{name} sets core.worktree")
     if key := unusual_key(settings, frozenset({"core.worktree"})):
-        raise Unusual(f"{name} sets {key}")
+        raise Unusual(f"{name} sets {shown_key(key)}")
 
 
 def _of_a_submodule(place: Place) -> bool:
@@ -107,7 +109,7 @@ def _is_its_worktree(place: Place, value: str) -> bool:
 def _judge_hooks(reading: Reading, names: list[str]) -> None:
     hooks = [name for name in reading.names("hooks") if not name.endswith(".sample")] if "hooks" in names else []
     if hooks:
-        raise Unusual(f"it has a hook {min(hooks)!r}")
+        raise Unusual("it has hooks")
 
 
 def _judge_worktree(reading: Reading, place: Place) -> None:

@@ -33,6 +33,7 @@ from sandboxmcp.sandbox.folder_walk import (
     make_passable,
     open_below,
 )
+from sandboxmcp.sandbox.git_config import NotUnderstood, named_paths, parse_config
 from sandboxmcp.sandbox.git_content import Place, judge_git
 from sandboxmcp.sandbox.judged_folder import Reading, Stamp, Unusual, stamp
 from sandboxmcp.sandbox.other_content import FILES, FOLDERS
@@ -40,8 +41,11 @@ from sandboxmcp.sandbox.protected_paths import RULES
 from sandboxmcp.sandbox.quarantine import FOLDER, move_aside
 
 GIT = ".git"
+OBEYED = frozenset({GIT, *FOLDERS, *FILES})
+"""Names, in small letters, of what is judged in any folder."""
 _MOST_TOLD = 20
 _MOST_ROUNDS = 4
+_LONGEST_SHOWN = 300
 _MOST_WALKS = 16
 _GITFILE = "gitdir: "
 _KEEP = "if you trust it, move it back while no script runs"
@@ -73,6 +77,8 @@ class _Known:
     stamps: dict[str, Stamp | None]
     base: str
     lasting: bool
+    named: tuple[str, ...] = ()
+    """Paths that it names as programs, hooks or further settings."""
 
 
 @dataclass
@@ -93,6 +99,18 @@ class _Judging:
         with suppress(OSError, Unusual), _opened(self.root, folder, self.opens) as fd:
             return self._target(Reading(fd), folder, GIT) == repository
         return False
+
+    def named_by(self, path: str) -> Iterator[str]:
+        """Paths of the workspace that the configuration of a git folder names as programs, hooks or further settings."""
+        with suppress(OSError, Unusual, NotUnderstood), _opened(self.root, path, self.opens) as fd:
+            project = os.path.dirname(path) if folded(os.path.basename(path)) == GIT else path
+            for name in ("config", "config.worktree"):
+                for named in named_paths(parse_config(Reading(fd).text(name) or b"")):
+                    inside = self.place(path if named.in_file else project).inside(os.path.expanduser(named.path))
+                    which = _lstat(self.root, inside) if inside is not None else None
+                    is_folder = which is not None and stat.S_ISDIR(which[2])
+                    if inside and (named.may_be_folder if is_folder else which or named.may_be_missing):
+                        yield inside
 
     def judge_gitfile(self, reading: Reading, folder: str, name: str) -> None:
         """Raises: Unusual, it leads to a repository that is not ordinary or not known."""
@@ -133,12 +151,14 @@ class Repositories:
         self._lock, self._walk = _walk_of(self._workspace, most_folders)
         self._skip = frozenset({GIT}) if os.path.lexists(f"{self._workspace}/{GIT}") else frozenset()
         self._known: dict[str, _Known] = {}
+        self._named: dict[str, Stamp | None] = {}
+        """What the host's unusual repositories name as programs, hooks or settings in the workspace; None: it is not there."""
         self._rules: dict[str, Stamp] = {}
         self._told_left_out = 0
         self._host_made_git = False
         self.learn()
         files = (path for path, one in self._known.items() if folded(path.rpartition("/")[2]) == GIT and _is_file(one.which))
-        self._bound = {path: self._known[path].which for path in (*self.unusual, *files)}
+        self._bound = self._unusual() | {path: which for path in files if (which := self._known[path].which)}
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -147,16 +167,19 @@ class Repositories:
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """Paths that were unusual when the host's state was learned last, as relative paths. No links."""
-        known = self._known.items()
-        return tuple(path for path, one in known if one.reason and one.which and not stat.S_ISLNK(one.which[2]))
+        """Paths that were unusual when the host's state was learned last, and what they name, as relative paths without links."""
+        return tuple(self._unusual())
+
+    def _unusual(self) -> dict[str, Stamp]:
+        repositories = {path: one.which for path, one in self._known.items() if one.reason}
+        return {path: which for path, which in (self._named | repositories).items() if which and not stat.S_ISLNK(which[2])}
 
     @property
     def outdated(self) -> bool:
         """Whether the host has made a repository of the project since the start, or made or replaced what is to be bound."""
-        now = {path: one.which for path, one in self._known.items()}
-        paths = {*self.unusual, *(path for path in self._bound if path in now)}
-        return self._host_made_git or any(_identity(self._bound.get(path)) != _identity(now[path]) for path in paths)
+        files = {path: one.which for path in self._bound if (one := self._known.get(path)) is not None}
+        now = files | self._unusual()
+        return self._host_made_git or any(_identity(self._bound.get(path)) != _identity(which) for path, which in now.items())
 
     def learn(self, unless: Callable[[], bool] = lambda: False) -> None:
         """Take what is there as the host's. No script may run, and none may have run since the last `look`.
@@ -169,10 +192,11 @@ class Repositories:
             walked = self._walk.walk(root, self._skip)
             judging = self._judging(root, walked)
             known = {item.path: known for item, known in self._judged(judging, walked)}
+            named = {path: _lstat(root, path) for one in known.values() for path in one.named}
             rules = self._rules_now(root, walked)
             if not unless():
                 self._host_made_git |= self._made_by_the_host(known)
-                self._known, self._rules = known, rules
+                self._known, self._named, self._rules = known, named, rules
 
     def _made_by_the_host(self, known: dict[str, _Known]) -> bool:
         """Whether the project got a `.git` that no look after a script has seen."""
@@ -191,6 +215,7 @@ class Repositories:
                 said += moved
                 if not moved:
                     break
+            said += self._named_and_made(root)
             said += self._replaced_by_the_host()
             return [*_shortened(said, "more were moved aside"), *self._changed_rules(root, walked), *self._left_out(walked)]
 
@@ -206,12 +231,19 @@ class Repositories:
         self._known = {path: one for path, one in known.items() if path not in {item.path for item, _ in moving}}
         return said
 
+    def _named_and_made(self, root: int) -> list[str]:
+        """What the host's repositories name as a program was not there, and a script has made it."""
+        made = [path for path, which in self._named.items() if which is None and _lstat(root, path) is not None]
+        reason = "the configuration of a repository names it"
+        return [_moved_aside(root, _Item(path, _not_understood, path, path), reason) for path in made]
+
     def _replaced_by_the_host(self) -> list[str]:
         """A read-only mount goes with what it was on: then a script could write what came instead."""
+        now = self._unusual()
         return [
             f"{_shown(path)} was replaced on the host while a script ran, which could then write it: look at it"
             for path, bound in self._bound.items()
-            if path in self._known and self._known[path].reason and _identity(bound) != _identity(self._known[path].which)
+            if path in now and _identity(bound) != _identity(now[path])
         ]
 
     @contextmanager
@@ -258,9 +290,7 @@ class Repositories:
         return bool(known and known.reason and known.which == verdict.which and stat.S_ISLNK((verdict.which or (0, 0, 0))[2]))
 
     def _rules_now(self, root: int, walked: Walked) -> dict[str, Stamp]:
-        paths = (
-            found.path for found in walked.found if found.name not in FILES and found.name not in FOLDERS and found.name != GIT
-        )
+        paths = (found.path for found in walked.found if found.name not in OBEYED)
         return {path: now for path in paths if (now := _lstat(root, path)) is not None}
 
     def _changed_rules(self, root: int, walked: Walked) -> list[str]:
@@ -286,7 +316,7 @@ class Repositories:
 def _walk_of(workspace: str, most_folders: int) -> tuple[threading.Lock, FolderWalk]:
     if (workspace, most_folders) not in _walks and len(_walks) >= _MOST_WALKS:
         _walks.clear()
-    wanted = Wanted(frozenset({GIT, *FOLDERS, *FILES, *RULES.names}), RULES.endings, RULES.folders)
+    wanted = Wanted(OBEYED | RULES.names, RULES.endings, RULES.folders)
     return _walks.setdefault((workspace, most_folders), (threading.Lock(), FolderWalk(wanted, most_folders)))
 
 
@@ -340,7 +370,8 @@ def _verdict(judging: _Judging, item: _Item, which: Stamp, odd: bool) -> _Known:
     except OSError as error:
         reason = reason or f"it cannot be read ({error.strerror or error})"
     lasting = item.lasting and not odd and all(one is None or one[-1] < young for one in (which, *stamps.values()))
-    return _Known(reason, which, stamps, item.base, lasting)
+    named = tuple(judging.named_by(item.base)) if reason and item.base in judging.git_folders else ()
+    return _Known(reason, which, stamps, item.base, lasting, named)
 
 
 @contextmanager
@@ -409,4 +440,6 @@ def _shortened(sentences: list[str], rest: str) -> list[str]:
 
 
 def _shown(path: str) -> str:
-    return path if path.isprintable() else ascii(path)
+    """A path as it may stand in an answer."""
+    shown = path if path.isprintable() else ascii(path)
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN // 2]}…{shown[-_LONGEST_SHOWN // 2 :]}"

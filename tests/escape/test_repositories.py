@@ -228,3 +228,49 @@ def test_a_server_that_is_killed_in_a_look_leaves_nothing_half_moved(tmp_path):
 
 
 """Each `.git` is either as it was, which the next start takes for the host's, or nothing obeys it any more."""
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_folder_that_was_looked_at_before_is_looked_at_again(make_inside, tmp_path, calls):
+    own, mark = make_inside(), tmp_path / "mark"
+    (own.workspace / "a/b").mkdir(parents=True)
+    for _ in range(calls):
+        assert own.run("true", "shell").outcome.reason == ""
+    ran = own.run(f"cd a/b && {EVIL.format('.')}".replace("{mark}", str(mark)), "shell")
+    shell(own.workspace, "cd a/b && git status", mark)
+    assert (mark.exists(), "moved a/b/.git to a/b/.git.quarantined-1" in ran.outcome.reason) == (False, True)
+
+
+NAMED = {
+    "a folder of hooks": (
+        "core.hooksPath .husky/_",
+        "mkdir -p sub/.husky/_",
+        ".husky/_/pre-commit",
+        "git commit -q --allow-empty -m x",
+    ),
+    "a folder of hooks that is not there": (
+        "core.hooksPath .husky/_",
+        "true",
+        ".husky/_/pre-commit",
+        "git commit -q --allow-empty -m x",
+    ),
+    "a program": ("core.fsmonitor ./tools/monitor", "mkdir sub/tools && echo > sub/tools/monitor", "tools/monitor", "git status"),
+    "a program of an alias": ("alias.x '!sh tools/x a'", "mkdir sub/tools && echo > sub/tools/x", "tools/x", "git x"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_a_repository_of_the_hosts_names_is_not_written_by_scripts(make_inside, tmp_path, name):
+    setting, host, path, then = NAMED[name]
+    write = f"cd sub && mkdir -p {os.path.dirname(path)} && printf '#!/bin/sh\\ntouch {{mark}}\\n' > {path}; chmod +x {path}"
+    own, outside, mark = make_inside(), tmp_path / "outside", tmp_path / "mark"
+    outside.mkdir()
+    for folder in (outside, own.workspace):
+        shell(folder, f"git init -q sub && {host} && git -C sub config {setting}", mark)
+    shell(outside, write, mark)
+    shell(outside, f"cd sub && {then}", mark)
+    assert mark.exists()  # it works where nothing stops it
+    mark.unlink()
+    own.run(inside_shell(write, mark), "shell")
+    shell(own.workspace, f"cd sub && {then}", mark)
+    assert not mark.exists()

@@ -176,6 +176,9 @@ PROTECTED = {
     "a file that leads to one": "sub/.git",
     "a submodule's settings": ".git/modules/lib/config",
     "another worktree's": ".git/worktrees/other/commondir",
+    "what makes a folder a repository": "sub/lib/HEAD",
+    "a repository of Mercurial": ".hg/hgrc",
+    "settings of yarn": "sub/.yarnrc.yml",
 }
 
 
