@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
+import shutil
 import time
 
 import pytest
 
+from sandboxmcp.sandbox import folder_events
 from sandboxmcp.sandbox.folder_events import FolderEvents
 from sandboxmcp.sandbox.folder_walk import FolderWalk, Wanted, make_passable, open_below
 from sandboxmcp.sandbox.repositories import Repositories
@@ -36,7 +39,10 @@ def root(tmp_path):
     os.close(fd)
 
 
-def found(walked):
+GITS = Wanted(frozenset({".git"}))
+
+
+def found_in(walked):
     return sorted(one.path for one in walked.found)
 
 
@@ -54,16 +60,16 @@ APPEAR = {
 def test_what_appears_is_found_the_next_time(walk, root, tmp_path, appear):
     for name in ("a/b/c", "x", "y/.git", "y/z"):
         (tmp_path / name).mkdir(parents=True)
-    before = found(walk.walk(root))
+    before = found_in(walk.walk(root))
     appear(tmp_path)
-    after = found(walk.walk(root))
+    after = found_in(walk.walk(root))
     by_hand = [
         os.path.relpath(os.path.join(place, name), tmp_path) for place, *both in os.walk(tmp_path) for name in both[0] + both[1]
     ]
     expected = sorted(path for path in by_hand if path.lower().endswith(".git"))
     assert (before, after) == (["y/.git"], expected)
     assert before != after
-    assert found(walk.walk(root)) == after
+    assert found_in(walk.walk(root)) == after
 
 
 def test_a_folder_that_changed_within_the_tick_in_which_it_was_read_is_read_again(walk, root, tmp_path):
@@ -73,7 +79,7 @@ def test_a_folder_that_changed_within_the_tick_in_which_it_was_read_is_read_agai
         folder.mkdir()
         walk.walk(root)
         (folder / ".git").touch()
-        assert f"d{number}/.git" in found(walk.walk(root))
+        assert f"d{number}/.git" in found_in(walk.walk(root))
 
 
 def test_unchanged_folders_cost_next_to_nothing(tmp_path):
@@ -93,7 +99,7 @@ def test_the_folders_nearest_to_the_top_are_looked_at_first_and_the_rest_is_coun
         (tmp_path / f"d{number}/deep/.git").mkdir(parents=True)
     (tmp_path / "d29/.git").touch()
     walked = FolderWalk(WANTED, most_folders=31).walk(root)
-    assert (found(walked), walked.left_out) == (["d29/.git"], 30)
+    assert (found_in(walked), walked.left_out) == (["d29/.git"], 30)
 
 
 def test_a_folder_of_more_entries_than_are_read_counts_as_left_out(root, tmp_path):
@@ -130,10 +136,10 @@ def test_a_folder_that_a_script_shut_is_opened_and_one_that_the_host_shut_is_not
     (tmp_path / "shut").chmod(0)
     walk = FolderWalk(WANTED)
     if os.geteuid():
-        assert (found(walk.walk(root)), (tmp_path / "shut").stat().st_mode & 0o777) == ([], 0)
-        assert found(walk.walk(root, opens=make_passable)) == []  # it stands as the host left it
+        assert (found_in(walk.walk(root)), (tmp_path / "shut").stat().st_mode & 0o777) == ([], 0)
+        assert found_in(walk.walk(root, opens=make_passable)) == []  # it stands as the host left it
         (tmp_path / "shut").chmod(0o100)
-    assert found(walk.walk(root, opens=make_passable)) == ["shut/.git"]
+    assert found_in(walk.walk(root, opens=make_passable)) == ["shut/.git"]
 
 
 def test_events_that_were_lost_make_every_folder_suspect(root, tmp_path):
@@ -145,7 +151,7 @@ def test_events_that_were_lost_make_every_folder_suspect(root, tmp_path):
         path = tmp_path / f"busy/{number % 2}"
         path.mkdir() if number % 4 < 2 else path.rmdir()
     (tmp_path / "quiet/.git").touch()
-    assert found(walk.walk(root)) == ["quiet/.git"]
+    assert found_in(walk.walk(root)) == ["quiet/.git"]
 
 
 def test_a_folder_beyond_the_share_of_the_accounts_watches_is_not_watched(root, tmp_path):
@@ -154,3 +160,53 @@ def test_a_folder_beyond_the_share_of_the_accounts_watches_is_not_watched(root, 
     (tmp_path / "new").touch()
     changed = events.changed()
     assert (len(changed), events.changed()) == (1, set())
+
+
+def found_in(walk, folder):
+    top = os.open(folder, os.O_PATH)
+    try:
+        return sorted(one.path for one in walk.walk(top).found)
+    finally:
+        os.close(top)
+
+
+@pytest.fixture(params=["watched", "not watched"])
+def fresh(request, tmp_path_factory, monkeypatch):
+    """A walk, and whether its folders are watched."""
+    if request.param == "not watched":
+        limit = tmp_path_factory.mktemp("limit") / "watches"
+        limit.write_text("0")
+        monkeypatch.setattr(folder_events, "_LIMIT", limit)
+    return FolderWalk(GITS)
+
+
+def test_a_folder_in_the_place_of_one_that_was_moved_away_is_read(tmp_path, fresh):
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    assert found_in(fresh, tmp_path) == []
+    (tmp_path / "a").rename(tmp_path / "moved")
+    (tmp_path / "a/b/c/.git").mkdir(parents=True)
+    assert found_in(fresh, tmp_path) == ["a/b/c/.git"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_between_two_walks_is_seen(tmp_path, fresh, seed):
+    draw = random.Random(seed)
+    for _ in range(50):
+        folders = [tmp_path, *(one for one in tmp_path.rglob("*") if one.is_dir())]
+        for _ in range(draw.randrange(4)):
+            change(draw, folders, tmp_path)
+        assert found_in(fresh, tmp_path) == found_in(FolderWalk(GITS), tmp_path)
+
+
+def change(draw, folders, top):
+    """Make, move or remove a folder."""
+    folder, name, what = draw.choice(folders), draw.choice(["a", "b", "c", ".git"]), draw.random()
+    target = draw.choice(folders)
+    if not folder.exists() or not target.exists():
+        return
+    if folder == top or what > 0.5:
+        (folder / name).mkdir(exist_ok=True)
+    elif what > 0.3:
+        shutil.rmtree(folder)
+    elif not target.is_relative_to(folder) and not (target / name).exists():
+        folder.rename(target / name)
