@@ -247,7 +247,7 @@ def open_below(root: int, path: str, opens: Callable[[int], None] | None = None)
         return whole
     if path.count("/") > _DEEPEST_SHUT:
         raise PermissionError(f"{path} is too deep")
-    fd = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
+    fd = os.dup(root)
     try:
         for part, is_last in _parts(path):
             fd = _stepped(fd, part, FOLDER if is_last else os.O_PATH | FOLDER, opens)
