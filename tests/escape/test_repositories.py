@@ -34,6 +34,7 @@ PLANTS = {one["name"]: Plant(one["script"], one.get("then", STATUS)) for one in 
         f"mkdir -p a/b && cd a/b && {EVIL.format('sub')} && chmod 0 sub sub/.git . ..",
         "chmod 700 a a/b a/b/sub a/b/sub/.git; cd a/b/sub && git status",
     ),
+    "in a project that nobody may enter": Plant(f"{EVIL.format('sub')} && chmod 0 .", "chmod 700 .; cd sub && git status"),
     "in a folder that may not be written": Plant(f"{EVIL.format('sub')} && chmod 500 sub sub/.git"),
     "beside all names that it could be moved to": Plant(
         f"{EVIL.format('sub')} && cd sub && for n in $(seq 1 1000); do : > .git.quarantined-$n; done"
@@ -60,6 +61,7 @@ PLANTS = {one["name"]: Plant(one["script"], one.get("then", STATUS)) for one in 
 
 
 def shell(folder, code, mark):
+    Path(folder).chmod(0o700)
     environment = {**os.environ, **AUTHOR, "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
     return subprocess.run(
         ["/bin/bash", "-c", code.replace("{mark}", str(mark))], cwd=folder, env=environment, capture_output=True, timeout=60
