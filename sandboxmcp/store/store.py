@@ -99,8 +99,8 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        self._workers.close()  # first: what is being cut anew waits for one
         self._renewing.close()
+        self._workers.close()
         with contextlib.suppress(StoreError):
             self._counters.close()
         self._incoming.close()

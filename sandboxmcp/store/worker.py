@@ -19,6 +19,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from sandboxmcp.core.errors import StoreError
+
 LENGTH = struct.Struct("<I")
 """Before every message and every frame."""
 END = 0xFFFFFFFF
@@ -51,26 +53,16 @@ class Workers:
         """Has an order done: it reads the pieces and writes to the file, at most so many bytes. Returns what it replies.
 
         Raises:
-            Lost. Whatever reading the pieces raises; the worker is then ended.
+            Lost. StoreError: it was closed. Whatever reading the pieces raises; the worker is then ended.
         """
         message = json.dumps({**order, "cpu_s": cpu_s, "most_bytes": most_bytes}).encode()
         with self._turns:
-            worker = self._begun(message, file, cpu_s)
             try:
-                for piece in pieces:
-                    worker.send(LENGTH.pack(len(piece)), piece)
-                worker.send(LENGTH.pack(END))
-                reply = worker.reply()
-                if "failed" in reply:
-                    raise Lost(reply["failed"])
-            except BaseException:
-                self._end(worker)
+                return self._done(message, pieces, file, cpu_s)
+            except Lost:
+                if self._closed:
+                    raise StoreError("The store is closed", "Open it again.") from None
                 raise
-            if reply.pop("stays", False) and not self._closed:
-                self._idle.append(worker)
-            else:
-                self._end(worker)
-            return reply
 
     def close(self) -> None:
         """Ends all workers, those at work too."""
@@ -80,6 +72,24 @@ class Workers:
             alive = list(self._alive)
         for worker in alive:
             self._end(worker)
+
+    def _done(self, message: bytes, pieces: Iterable[bytes], file: BinaryIO, cpu_s: float) -> dict[str, Any]:
+        worker = self._begun(message, file, cpu_s)
+        try:
+            for piece in pieces:
+                worker.send(LENGTH.pack(len(piece)), piece)
+            worker.send(LENGTH.pack(END))
+            reply = worker.reply()
+            if "failed" in reply:
+                raise Lost(reply["failed"])
+        except BaseException:
+            self._end(worker)
+            raise
+        if reply.pop("stays", False) and not self._closed:
+            self._idle.append(worker)
+        else:
+            self._end(worker)
+        return reply
 
     def _begun(self, message: bytes, file: BinaryIO, cpu_s: float) -> _Worker:
         """A worker that has taken the order: an idle one, unless it has ended by now, else a new one."""
@@ -97,6 +107,8 @@ class Workers:
                     raise
 
     def _started(self) -> _Worker:
+        if self._closed:
+            raise Lost("no process is started any more")
         try:
             worker = _Worker()
         except OSError as error:

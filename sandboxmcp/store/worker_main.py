@@ -6,6 +6,7 @@ ordered for a minute, when it has grown large, after a fault, and with the proce
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import itertools
 import json
@@ -45,8 +46,9 @@ def main() -> None:
 
 def _end_with(lifeline: int) -> None:
     """The kernel ends this process (SIGIO) when the other end of this pipe is closed, even in the middle of a long expression."""
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    with contextlib.suppress(OSError):  # a kernel without it: then the closed socket ends it after its order
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _serve(connection: socket.socket) -> bool:

@@ -39,10 +39,7 @@ def root(tmp_path):
     os.close(fd)
 
 
-GITS = Wanted(frozenset({".git"}))
-
-
-def found_in(walked):
+def found(walked):
     return sorted(one.path for one in walked.found)
 
 
@@ -60,16 +57,16 @@ APPEAR = {
 def test_what_appears_is_found_the_next_time(walk, root, tmp_path, appear):
     for name in ("a/b/c", "x", "y/.git", "y/z"):
         (tmp_path / name).mkdir(parents=True)
-    before = found_in(walk.walk(root))
+    before = found(walk.walk(root))
     appear(tmp_path)
-    after = found_in(walk.walk(root))
+    after = found(walk.walk(root))
     by_hand = [
         os.path.relpath(os.path.join(place, name), tmp_path) for place, *both in os.walk(tmp_path) for name in both[0] + both[1]
     ]
     expected = sorted(path for path in by_hand if path.lower().endswith(".git"))
     assert (before, after) == (["y/.git"], expected)
     assert before != after
-    assert found_in(walk.walk(root)) == after
+    assert found(walk.walk(root)) == after
 
 
 def test_a_folder_that_changed_within_the_tick_in_which_it_was_read_is_read_again(walk, root, tmp_path):
@@ -79,7 +76,7 @@ def test_a_folder_that_changed_within_the_tick_in_which_it_was_read_is_read_agai
         folder.mkdir()
         walk.walk(root)
         (folder / ".git").touch()
-        assert f"d{number}/.git" in found_in(walk.walk(root))
+        assert f"d{number}/.git" in found(walk.walk(root))
 
 
 def test_unchanged_folders_cost_next_to_nothing(tmp_path):
@@ -99,7 +96,7 @@ def test_the_folders_nearest_to_the_top_are_looked_at_first_and_the_rest_is_coun
         (tmp_path / f"d{number}/deep/.git").mkdir(parents=True)
     (tmp_path / "d29/.git").touch()
     walked = FolderWalk(WANTED, most_folders=31).walk(root)
-    assert (found_in(walked), walked.left_out) == (["d29/.git"], 30)
+    assert (found(walked), walked.left_out) == (["d29/.git"], 30)
 
 
 def test_a_folder_of_more_entries_than_are_read_counts_as_left_out(root, tmp_path):
@@ -136,10 +133,10 @@ def test_a_folder_that_a_script_shut_is_opened_and_one_that_the_host_shut_is_not
     (tmp_path / "shut").chmod(0)
     walk = FolderWalk(WANTED)
     if os.geteuid():
-        assert (found_in(walk.walk(root)), (tmp_path / "shut").stat().st_mode & 0o777) == ([], 0)
-        assert found_in(walk.walk(root, opens=make_passable)) == []  # it stands as the host left it
+        assert (found(walk.walk(root)), (tmp_path / "shut").stat().st_mode & 0o777) == ([], 0)
+        assert found(walk.walk(root, opens=make_passable)) == []  # it stands as the host left it
         (tmp_path / "shut").chmod(0o100)
-    assert found_in(walk.walk(root, opens=make_passable)) == ["shut/.git"]
+    assert found(walk.walk(root, opens=make_passable)) == ["shut/.git"]
 
 
 def test_events_that_were_lost_make_every_folder_suspect(root, tmp_path):
@@ -151,7 +148,7 @@ def test_events_that_were_lost_make_every_folder_suspect(root, tmp_path):
         path = tmp_path / f"busy/{number % 2}"
         path.mkdir() if number % 4 < 2 else path.rmdir()
     (tmp_path / "quiet/.git").touch()
-    assert found_in(walk.walk(root)) == ["quiet/.git"]
+    assert found(walk.walk(root)) == ["quiet/.git"]
 
 
 def test_a_folder_beyond_the_share_of_the_accounts_watches_is_not_watched(root, tmp_path):
@@ -160,6 +157,9 @@ def test_a_folder_beyond_the_share_of_the_accounts_watches_is_not_watched(root, 
     (tmp_path / "new").touch()
     changed = events.changed()
     assert (len(changed), events.changed()) == (1, set())
+
+
+GITS = Wanted(frozenset({".git"}))
 
 
 def found_in(walk, folder):

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Scope
 from sandboxmcp.store import cutter
 from sandboxmcp.store.cutting import Cut, cut, unpacked
@@ -132,6 +133,18 @@ def test_closing_the_store_ends_its_workers(tmp_path: Path, add: Any, store: Sto
     assert len(children() - before) == 1
     store.close()
     until(lambda: children() <= before)
+
+
+def test_a_text_whose_store_is_closed_meanwhile_is_not_stored_as_plain_lines() -> None:
+    own = Workers()
+
+    def pieces() -> Iterator[bytes]:
+        yield b"zebra\n"
+        own.close()
+        yield b"zebra\n"
+
+    with tempfile.TemporaryFile() as file, pytest.raises(StoreError, match="is closed"):
+        own.run({"order": "cut", "form": "plain", "first": 1}, pieces(), file, cpu_s=60, most_bytes=1 << 20)
 
 
 PARENT = """
