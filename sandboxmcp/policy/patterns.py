@@ -105,7 +105,7 @@ def _step(name: str, argument: Any, going: frozenset[str]) -> tuple[frozenset[st
     if name == "BRANCH":
         ways = [_begun(way, going) for way in argument[1]]
         return frozenset().union(*(more for more, _ in ways)), frozenset().union(*(over for _, over in ways))
-    if name == "IN" and (letters := _letters(argument)) and min(map(len, going)) < _LONG_ENOUGH:
+    if name == "IN" and (letters := _letters(argument)) and (len(letters) <= _FEW or min(map(len, going)) < _LONG_ENOUGH):
         more = frozenset(text + letter for text in going for letter in letters)
         return (more, none) if len(more) <= _MOST_BEGINNINGS else (none, going)
     if name == "MAX_REPEAT" and argument[:2] == (0, 1):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 LONGEST = 64 << 10
 """Bytes of a body: what lies beyond is not looked at."""
@@ -29,7 +30,7 @@ def bodies(text: bytes) -> Iterator[tuple[int, int]]:
     """The ranges of all bodies, in order; a range may go over lines."""
     marks = list(_MARK.finditer(text))
     at = 0
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    for mark, following in zip_longest(marks, marks[1:]):
         if mark["end"]:
             start, end = _without_beginning(text, mark.start(), at), mark.start()
         else:

@@ -7,16 +7,18 @@ quoted-printable apart), and whole texts in base64, compressed, or as a hex dump
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import quote
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from sandboxmcp.policy import private_keys
 from sandboxmcp.policy.patterns import beginnings
-from sandboxmcp.policy.views import as_shown, decoded
+from sandboxmcp.policy.views import as_shown, decoded, wholly_shown
 
 _BLOCK = 1 << 20
 _AHEAD = private_keys.LONGEST + (8 << 10)
@@ -32,6 +34,10 @@ _DEEPEST = 8
 LONGEST_REPEAT = 300
 """Letters that a bounded repetition in a shape may take; lines are short and looked at one by one."""
 _FILLER = "a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZ"
+_WRITTEN_ESCAPES = (b"x1b[", b"u001b[", b"033[", b"\\e[", b"x1b]", b"u001b]")
+"""Colours that are written out, and may stand within what is looked for: there the encoding is undone whatever is found."""
+_PLAIN_RUN = re.compile(rb"[\w.~-]+")
+_RUN_ENOUGH = 4
 _KEY_MARK = b"[redacted:private-key]"
 _DEEP_MARK = b"[redacted:encoded]"
 _PART = re.compile(r"<(\d+)([hAd]?)>")
@@ -114,6 +120,8 @@ class Redactor:
         for number, shape in enumerate(shapes):
             for text in shape.beginnings or (anchor.lower().encode() for anchor in shape.anchors):
                 keys.setdefault(text, ([], []))[not shape.beginnings].append(number)
+        for text in [*_WRITTEN_ESCAPES, *(written for key in list(keys) for written in _as_encoded(key))]:
+            keys.setdefault(text, ([], []))
         self._tried = list(keys.values())
         self._finder = BytesAhoCorasick(list(keys), implementation=Implementation.DFA)
 
@@ -180,8 +188,11 @@ class Redactor:
     def _found(self, text: bytes, depth: int) -> list[_Span]:
         """What is to be masked, in any order: as it is written, and as it is shown."""
         found = self._written(text, depth)
-        if (view := as_shown(text)) is not None:
-            found += [(*view.source(start, end), mark) for start, end, mark in self._written(view.text, depth)]
+        for offset, view in as_shown(text):
+            if b"PRIVATE" in view.text and (whole := wholly_shown(text)) is not None:  # a key may go over several parts
+                return found + [(*whole.source(start, end), mark) for start, end, mark in self._written(whole.text, depth)]
+            spans = ((*view.source(start, end), mark) for start, end, mark in self._written(view.text, depth))
+            found += [(offset + start, offset + end, mark) for start, end, mark in spans]
         return found
 
     def _written(self, text: bytes, depth: int) -> list[_Span]:
@@ -202,9 +213,7 @@ class Redactor:
                 _join(lines, *_line_around(text, start, end))
             for number in near:
                 _join(around.setdefault(number, []), *_line_around(text, start, end))
-            if not at_start and not near:
-                around.setdefault(-1, [])
-        if around.pop(-1, None) is not None:
+        if any(key < len(private_keys.WORDS) for key, _, _ in hits):
             found += [(start, end, 0) for start, end in private_keys.bodies(text)]
         for number, places in around.items():
             shape = self._shapes[number]
@@ -236,6 +245,22 @@ class Redactor:
             return [(lo, hi, 1)]
         spans = ((*view.source(start, end), mark) for start, end, mark in self._found(view.text, depth + 1) if end > start)
         return [(lo + start, lo + end, mark) for start, end, mark in spans]
+
+
+def _as_encoded(key: bytes) -> Iterator[bytes]:
+    """What of a text stands in all its encodings, or what these are: where it is found, the encoding is undone."""
+    longest = max(_PLAIN_RUN.findall(key), key=len, default=b"")
+    if longest == key:
+        return
+    if len(longest) >= _RUN_ENOUGH:
+        yield longest
+        return
+    for safe in ("", "/"):
+        once = quote(key, safe=safe).encode()
+        yield from (form.lower() for form in (once, once.replace(b"%", b"%25"), once.replace(b"%20", b"+")))
+    yield key.replace(b"/", b"\\/")
+    yield from (re.sub(rb"[=&<>/\"':? ]", lambda match: form % match[0][0], key) for form in (b"\\u00%02x", b"\\x%02x", b"&#x%02x;", b"=%02x"))
+    yield html.escape(key.decode()).encode()
 
 
 def _line_around(text: bytes, start: int, end: int) -> tuple[int, int]:

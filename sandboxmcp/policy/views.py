@@ -18,13 +18,13 @@ from ahocorasick_rs import BytesAhoCorasick
 from sandboxmcp.core.text import CONTROL_SEQUENCES, PLAIN_BYTES, UNSHOWN
 
 _SEQUENCES = re.compile(CONTROL_SEQUENCES)
-_OVERSTRUCK = re.compile(rb"[\x01-\x07\x09\x0b-\x7f]\x08|[\xc2-\xf4][\x80-\xbf]{1,3}\x08")
-"""Bold and underlined words of manual pages."""
-_HALVES = re.compile(rb"(?<=[\x20-\x7e])\x00(?=[\x20-\x7e]\x00)|(?<=\x00[\x20-\x7e])\x00")
+_BACKSPACES = re.compile(rb"\x08{1,64}")
+_HALVES = re.compile(rb"\x00(?:(?<=[\x20-\x7e]\x00)(?=[\x20-\x7e]\x00)|(?<=\x00[\x20-\x7e]\x00))")
 """Every other byte of UTF-16 without a byte order mark. Elsewhere NUL separates, as in /proc/self/environ."""
-_SOFT_BREAKS = re.compile(rb"(?<=[^=\n]{60})=\r?\n")
-"""Lines of quoted-printable that go on: at most 76 bytes long (RFC 2045, 6.7); shorter ones are somebody's `x =`."""
-_CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\r"})
+_SOFT_BREAK = re.compile(rb"=\r?\n")
+_SOFT_LENGTH = 60
+"""A line of quoted-printable that goes on is about 76 bytes long (RFC 2045, 6.7); a shorter one is somebody's `x =`."""
+_CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\v\f\r"})
 _ABOVE_ASCII = bytes(range(0x80, 0x100))
 
 _ENCODED = re.compile(
@@ -34,10 +34,17 @@ _ENCODED = re.compile(
     rb"|&(?:amp;)*(?:\#x(?P<h>[0-9a-fA-F]{2})|\#0{0,3}(?P<d>\d{2,3})|(?P<e>quot|apos|lt|gt|nbsp|amp));"
     rb"|\"(?P<t>\")|'(?P<s>')"
 )
+_FORM = re.compile(_ENCODED.pattern + rb"|(?P<f>\+)")
+"""Where percent signs encode, a plus is a blank; elsewhere it is itself."""
+_PERCENT = re.compile(rb"%[0-7][0-9a-fA-F]")
+_MARKS = (b"\\", b"%", b"&", b"=", b'""', b"''")
+"""One of them is in whatever is encoded; they are looked for ten times as fast as the pattern is."""
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\x08", b"f": b"\f", b"v": b"\v", b"e": b"\x1b", b"E": b"\x1b", b"0": b"\0"}
 _ENTITIES = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
 _BASES = {"u": 16, "x": 16, "o": 8, "p": 16, "q": 16, "h": 16, "d": 10}
 
+_PART = 16 << 10
+"""Bytes of whole lines that are shown at once: where one line holds an escape, not the whole text is read again."""
 _Part = tuple[bytes, int, int]
 """What stands in the view for the bytes from one place to another: these themselves, or one byte."""
 
@@ -73,13 +80,44 @@ class View:
         return begins, parts
 
 
-def as_shown(data: bytes) -> View | None:
-    """The bytes without what a terminal does not show, and lines of quoted-printable joined; None when that is the same."""
+def as_shown(data: bytes) -> Iterator[tuple[int, View]]:
+    """The parts of the bytes, with where they begin, in which a terminal shows something else than is written.
+
+    Parts are whole lines. Views of them lack what is not shown, and lines of quoted-printable are joined.
+    """
+    if not _is_plain(data):
+        for start, end in _parts(data):
+            if (view := _shown(data[start:end])) is not None:
+                yield start, view
+
+
+def wholly_shown(data: bytes) -> View | None:
+    """All of the bytes as a terminal shows them; None when they are shown as they are."""
+    return _shown(data)
+
+
+def _is_plain(data: bytes) -> bool:
+    return not data.translate(None, PLAIN_BYTES) and b"=\n" not in data and b"=\r\n" not in data
+
+
+def _parts(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where whole lines of some kilobytes begin and end, none of them between lines of quoted-printable that go on."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PART) + 1
+        while end > 0 and (data.endswith(b"=\n", start, end) or data.endswith(b"=\r\n", start, end)):
+            end = data.find(b"\n", end) + 1
+        end = end or len(data)
+        yield start, end
+        start = end
+
+
+def _shown(data: bytes) -> View | None:
+    if _is_plain(data):
+        return None
     others = data.translate(None, PLAIN_BYTES)
     breaks = b"=\n" in data or b"=\r\n" in data
-    if not others and not breaks:
-        return None
-    controls = others.translate(None, _ABOVE_ASCII + b"\r")
+    controls = others.translate(None, _ABOVE_ASCII + b"\r\v\f")
     plain = not controls.strip(b"\x1b") and not breaks and not _unshown().find_matches_as_indexes(others.replace(b"\x1b", b""))
     if plain and (not controls or b"\x1b" not in (text := _SEQUENCES.sub(b"", data))):
         return View(text, lambda: _without(data, (m.span() for m in _SEQUENCES.finditer(data)))) if controls else None
@@ -89,17 +127,39 @@ def as_shown(data: bytes) -> View | None:
 
 def decoded(data: bytes) -> View | None:
     """The bytes with escapes, percent signs, entities, quoted-printable and doubled quotes undone once; None without any."""
-    if not _ENCODED.search(data):
+    if not any(mark in data for mark in _MARKS) or not _ENCODED.search(data):
         return None
-    return View(_ENCODED.sub(_byte, data), lambda: _decoded_parts(data))
+    pattern = _FORM if b"+" in data and _PERCENT.search(data) else _ENCODED
+    return View(pattern.sub(_byte, data), lambda: _decoded_parts(data, pattern))
 
 
 def _hidden(data: bytes, breaks: bool) -> Iterator[tuple[int, int]]:
-    patterns = [(_SEQUENCES, b"\x1b" in data or b"\xc2\x9b" in data), (_OVERSTRUCK, b"\x08" in data)]
-    for pattern, needed in (*patterns, (_HALVES, b"\0" in data), (_SOFT_BREAKS, breaks)):
+    for pattern, needed in ((_SEQUENCES, b"\x1b" in data or b"\xc2\x9b" in data), (_HALVES, b"\0" in data)):
         if needed:
             yield from (match.span() for match in pattern.finditer(data))
+    if b"\x08" in data:
+        yield from (_overstruck(data, *match.span()) for match in _BACKSPACES.finditer(data))
+    if breaks:
+        yield from (match.span() for match in _SOFT_BREAK.finditer(data) if _goes_on(data, match.start()))
     yield from ((start, end) for _, start, end in _unshown().find_matches_as_indexes(data))
+
+
+def _overstruck(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Backspaces with as many characters before them: bold and underlined words of manual pages."""
+    first = start
+    for _ in range(end - start):
+        if not first or data[first - 1] == 0x0A:
+            break
+        first -= 1
+        while first > max(0, start - 4 * (end - start)) and data[first] & 0xC0 == 0x80:
+            first -= 1
+    return first, end
+
+
+def _goes_on(data: bytes, start: int) -> bool:
+    """Whether the equals sign there ends a line of quoted-printable that the next one goes on with."""
+    line = data[max(0, start - _SOFT_LENGTH) : start]
+    return len(line) == _SOFT_LENGTH and b"\n" not in line and not line.endswith(b"=")
 
 
 @cache
@@ -130,9 +190,9 @@ def _without(data: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[_Part]:
         yield data[at:], at, len(data)
 
 
-def _decoded_parts(data: bytes) -> Iterator[_Part]:
+def _decoded_parts(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[_Part]:
     at = 0
-    for match in _ENCODED.finditer(data):
+    for match in pattern.finditer(data):
         start, end = match.span()
         if start > at:
             yield data[at:start], at, start
@@ -147,4 +207,4 @@ def _byte(match: re.Match[bytes]) -> bytes:
     value = match[kind]
     if kind in _BASES:
         return bytes([int(value, _BASES[kind]) & 0xFF])
-    return _LETTERS.get(value, value) if kind == "c" else _ENTITIES.get(value, value)
+    return b" " if kind == "f" else _LETTERS.get(value, value) if kind == "c" else _ENTITIES.get(value, value)
