@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from ahocorasick_rs import BytesAhoCorasick
@@ -25,7 +25,7 @@ _SOFT_BREAK = re.compile(rb"=\r?\n")
 _SOFT_LENGTH = 60
 """A line of quoted-printable that goes on is about 76 bytes long (RFC 2045, 6.7); a shorter one is somebody's `x =`."""
 _CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\v\f\r"})
-_ABOVE_ASCII = bytes(range(0x80, 0x100))
+_CONTROL_RUNS = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
 
 _ENCODED = re.compile(
     rb"\\\\*(?:u00(?P<u>[0-9a-fA-F]{2})|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0]))"
@@ -56,10 +56,13 @@ class View:
     text: bytes
     _parted: Callable[[], Iterable[_Part]]
     """What the text is made of; asked for only when something was found in it."""
+    under: View | None = None
+    """The view that this one is a view of."""
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """The range of bytes that a range of the text, which is not empty, came from."""
-        return self._place(start)[0], self._place(end - 1)[1]
+        start, end = self._place(start)[0], self._place(end - 1)[1]
+        return (start, end) if self.under is None else self.under.source(start, end)
 
     def _place(self, at: int) -> tuple[int, int]:
         begins, parts = self._parts
@@ -113,16 +116,68 @@ def _parts(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _shown(data: bytes) -> View | None:
+    """One step after the other, each only where something of its kind is there; all but two are single calls into C."""
     if _is_plain(data):
         return None
+    view: View | None = None
+    for mark, step in _STEPS:
+        text = data if view is None else view.text
+        if (mark is None or mark in text) and (made := step(text)) is not None:
+            view = made if view is None else replace(made, under=view)
+    return view
+
+
+def _removed(pattern: re.Pattern[bytes]) -> Callable[[bytes], View | None]:
+    def step(data: bytes) -> View | None:
+        text = pattern.sub(b"", data)
+        return View(text, lambda: _without(data, (match.span() for match in pattern.finditer(data)))) if text != data else None
+
+    return step
+
+
+def _without_spans(spans: Callable[[bytes], Iterable[tuple[int, int]]]) -> Callable[[bytes], View | None]:
+    def step(data: bytes) -> View | None:
+        found = _merged(spans(data))
+        return View(b"".join(text for text, _, _ in _without(data, found)), lambda: _without(data, found)) if found else None
+
+    return step
+
+
+def _overstruck(data: bytes) -> Iterator[tuple[int, int]]:
+    """Backspaces with as many characters before them: bold and underlined words of manual pages."""
+    floor = 0
+    for match in _BACKSPACES.finditer(data):
+        start, end = match.span()
+        first = start
+        for _ in range(end - start):
+            if first <= floor or data[first - 1] == 0x0A:
+                break
+            first -= 1
+            while first > floor and data[first] & 0xC0 == 0x80:
+                first -= 1
+        floor = end
+        yield first, end
+
+
+def _soft_breaks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where lines of quoted-printable go on."""
+    for match in _SOFT_BREAK.finditer(data):
+        line = data[max(0, match.start() - _SOFT_LENGTH) : match.start()]
+        if len(line) == _SOFT_LENGTH and b"\n" not in line and not line.endswith(b"="):
+            yield match.span()
+
+
+def _without_controls(data: bytes) -> View | None:
+    text = data.translate(None, _CONTROLS)
+    if len(text) == len(data):
+        return None
+    return View(text, lambda: _without(data, (match.span() for match in _CONTROL_RUNS.finditer(data))))
+
+
+def _unshown_spans(data: bytes) -> Iterator[tuple[int, int]]:
     others = data.translate(None, PLAIN_BYTES)
-    breaks = b"=\n" in data or b"=\r\n" in data
-    controls = others.translate(None, _ABOVE_ASCII + b"\r\v\f")
-    plain = not controls.strip(b"\x1b") and not breaks and not _unshown().find_matches_as_indexes(others.replace(b"\x1b", b""))
-    if plain and (not controls or b"\x1b" not in (text := _SEQUENCES.sub(b"", data))):
-        return View(text, lambda: _without(data, (m.span() for m in _SEQUENCES.finditer(data)))) if controls else None
-    spans = _merged(sorted(_hidden(data, breaks)))
-    return View(b"".join(text for text, _, _ in _without(data, spans)), lambda: _without(data, spans)) if spans else None
+    if others and _unshown().find_matches_as_indexes(others):
+        yield from ((start, end) for _, start, end in _unshown().find_matches_as_indexes(data))
 
 
 def decoded(data: bytes) -> View | None:
@@ -133,41 +188,12 @@ def decoded(data: bytes) -> View | None:
     return View(pattern.sub(_byte, data), lambda: _decoded_parts(data, pattern))
 
 
-def _hidden(data: bytes, breaks: bool) -> Iterator[tuple[int, int]]:
-    for pattern, needed in ((_SEQUENCES, b"\x1b" in data or b"\xc2\x9b" in data), (_HALVES, b"\0" in data)):
-        if needed:
-            yield from (match.span() for match in pattern.finditer(data))
-    if b"\x08" in data:
-        yield from (_overstruck(data, *match.span()) for match in _BACKSPACES.finditer(data))
-    if breaks:
-        yield from (match.span() for match in _SOFT_BREAK.finditer(data) if _goes_on(data, match.start()))
-    yield from ((start, end) for _, start, end in _unshown().find_matches_as_indexes(data))
-
-
-def _overstruck(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Backspaces with as many characters before them: bold and underlined words of manual pages."""
-    first = start
-    for _ in range(end - start):
-        if not first or data[first - 1] == 0x0A:
-            break
-        first -= 1
-        while first > max(0, start - 4 * (end - start)) and data[first] & 0xC0 == 0x80:
-            first -= 1
-    return first, end
-
-
-def _goes_on(data: bytes, start: int) -> bool:
-    """Whether the equals sign there ends a line of quoted-printable that the next one goes on with."""
-    line = data[max(0, start - _SOFT_LENGTH) : start]
-    return len(line) == _SOFT_LENGTH and b"\n" not in line and not line.endswith(b"=")
-
-
 @cache
 def _unshown() -> BytesAhoCorasick:
-    """Finds control characters, and what UTF-8 makes of invisible ones, of combining marks and of variation selectors."""
+    """Finds what UTF-8 makes of invisible characters, of combining marks and of variation selectors."""
     ranges = re.findall("(.)(?:-(.))?", UNSHOWN + "\u0300-\u036f\ufe00-\ufe0f", re.DOTALL)
     codes = {code for first, last in ranges for code in range(ord(first), ord(last or first) + 1)}
-    return BytesAhoCorasick([bytes([code]) for code in _CONTROLS] + [chr(code).encode() for code in sorted(codes)])
+    return BytesAhoCorasick([chr(code).encode() for code in sorted(codes)])
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -208,3 +234,15 @@ def _byte(match: re.Match[bytes]) -> bytes:
     if kind in _BASES:
         return bytes([int(value, _BASES[kind]) & 0xFF])
     return b" " if kind == "f" else _LETTERS.get(value, value) if kind == "c" else _ENTITIES.get(value, value)
+
+
+_STEPS: tuple[tuple[bytes | None, Callable[[bytes], View | None]], ...] = (
+    (b"\x1b", _removed(_SEQUENCES)),
+    (b"\xc2\x9b", _removed(_SEQUENCES)),
+    (b"\x08", _without_spans(_overstruck)),
+    (b"\0", _removed(_HALVES)),
+    (b"=", _without_spans(_soft_breaks)),
+    (None, _without_controls),
+    (None, _without_spans(_unshown_spans)),
+)
+"""Each with a byte that is in whatever it is about."""
