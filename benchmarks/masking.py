@@ -36,7 +36,9 @@ def contents(size: int) -> Mapping[str, bytes]:
             one, other = (uuid.UUID(int=draw.getrandbits(128), version=4) for _ in range(2))
             yield f"2026-01-01T12:00:00.{number % 1000:03}Z INFO request={one} user={other} GET /v1/items status=200\n"
 
-    rows = [{"id": n, "name": f"item {n}", "price": draw.random(), "key": f"k{n}", "tags": ["a", "b"]} for n in range(size // 90 + 1)]
+    rows = [
+        {"id": n, "name": f"item {n}", "price": draw.random(), "key": f"k{n}", "tags": ["a", "b"]} for n in range(size // 90 + 1)
+    ]
     library = Path(sysconfig.get_paths()["stdlib"])
     source = b"".join(file.read_bytes() for file in sorted(library.glob("*.py")))
     words = [word for word in source.decode("utf-8", "replace").split() if word.isalpha()]

@@ -21,6 +21,7 @@ _BEHIND = rb"[\"',\\\s;|)\]}]{0,80}"
 _LINE = re.compile(rb"[^\n]{0,48}?[A-Za-z0-9+/]{32,128}={0,2}" + _BEHIND)
 """A line of a body, with what may stand before it (a mark of quotation, a line number, a file's name) and behind it."""
 _LAST_LINE = re.compile(rb"(?:[^\n]{0,47}[^\nA-Za-z0-9+/=])?[A-Za-z0-9+/=]{1,128}" + _BEHIND)
+_NO_WORD = re.compile(rb"[A-Za-z+/][0-9+/=]|[0-9+/][A-Za-z+/]|[a-z][A-Z]")
 _HEADER = re.compile(rb"(?:[^\n]{0,48}?(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): [^\n]{0,200})?[^\nA-Za-z=]{0,48}")
 _WRITTEN = re.compile(rb"(?:[A-Za-z0-9+/=\s\"',]|\\{1,8}(?:[nrt]|u000[ad]|x0[ad])|%0[AaDd]|%2[BbFf]|%3[Dd])*")
 """A body on one line, with written line ends."""
@@ -50,11 +51,13 @@ def _without_end(text: bytes, start: int, most: int) -> int:
     written = _WRITTEN.match(text, start, newline if newline >= 0 else most)
     if newline < 0 or written is None or text[start:newline].strip():
         return written.end() if written else start
+    begun = False
     while newline >= 0:
         following = text.find(b"\n", newline + 1, most)
-        stop = following if following >= 0 else most
-        if not (_LINE.fullmatch(text, newline + 1, stop) or _HEADER.fullmatch(text, newline + 1, stop)):
-            return stop if _LAST_LINE.fullmatch(text, newline + 1, stop) else newline
+        place = (newline + 1, following if following >= 0 else most)
+        if not _LINE.fullmatch(text, *place) and (begun or not _HEADER.fullmatch(text, *place)):
+            return place[1] if begun and _LAST_LINE.fullmatch(text, *place) and _NO_WORD.search(text, *place) else newline
+        begun = begun or _LINE.fullmatch(text, *place) is not None
         newline = following
     return most
 

@@ -34,8 +34,22 @@ _DEEPEST = 8
 LONGEST_REPEAT = 300
 """Letters that a bounded repetition in a shape may take; lines are short and looked at one by one."""
 _FILLER = "a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZ"
-_WRITTEN_ESCAPES = (b"x1b[", b"u001b[", b"033[", b"\\e[", b"x1b]", b"u001b]")
-"""Colours that are written out, and may stand within what is looked for: there the encoding is undone whatever is found."""
+_SURELY_ENCODED = (
+    b"x1b[",
+    b"u001b[",
+    b"033[",
+    b"\\e[",
+    b"x1b]",
+    b"u001b]",
+    b"1b%5b",
+    b"%25",
+    b"\\/",
+    b"&amp;q",
+    b"&amp;#",
+    b"&amp;l",
+)
+"""Colours that are written out and may stand within what is looked for, and what was encoded twice: there the encoding is undone
+whatever else is found."""
 _PLAIN_RUN = re.compile(rb"[\w.~-]+")
 _RUN_ENOUGH = 4
 _KEY_MARK = b"[redacted:private-key]"
@@ -120,7 +134,7 @@ class Redactor:
         for number, shape in enumerate(shapes):
             for text in shape.beginnings or (anchor.lower().encode() for anchor in shape.anchors):
                 keys.setdefault(text, ([], []))[not shape.beginnings].append(number)
-        for text in [*_WRITTEN_ESCAPES, *(written for key in list(keys) for written in _as_encoded(key))]:
+        for text in [*_SURELY_ENCODED, *(written for key in list(keys) for written in _as_encoded(key))]:
             keys.setdefault(text, ([], []))
         self._tried = list(keys.values())
         self._finder = BytesAhoCorasick(list(keys), implementation=Implementation.DFA)
@@ -203,8 +217,10 @@ class Redactor:
         ends = [0] * len(self._shapes)
         around: dict[int, list[list[int]]] = {}
         lines: list[list[int]] = []
+        speaks_of_keys = False
         for key, start, end in hits:
             at_start, near = self._tried[key]
+            speaks_of_keys = speaks_of_keys or key < len(private_keys.WORDS)
             for number in at_start:
                 if start >= ends[number] and (span := self._tried_at(number, text, start)):
                     found.append(span)
@@ -212,14 +228,14 @@ class Redactor:
             if not lines or end > lines[-1][1]:
                 _join(lines, *_line_around(text, start, end))
             for number in near:
-                _join(around.setdefault(number, []), *_line_around(text, start, end))
-        if any(key < len(private_keys.WORDS) for key, _, _ in hits):
+                places = around.setdefault(number, [])
+                if not places or end > places[-1][1]:
+                    _join(places, *_line_around(text, start, end))
+        if speaks_of_keys:
             found += [(start, end, 0) for start, end in private_keys.bodies(text)]
         for number, places in around.items():
             shape = self._shapes[number]
-            found += [
-                (*shape.masked_in(match), number + 2) for lo, hi in places for match in shape.compiled.finditer(text, lo, hi)
-            ]
+            found += [(*shape.masked_in(match), number + 2) for lo, hi in places for match in shape.compiled.finditer(text, lo, hi)]
         for lo, hi in lines:
             found += self._encoded(text, lo, hi, depth)
         return found
@@ -255,12 +271,20 @@ def _as_encoded(key: bytes) -> Iterator[bytes]:
     if len(longest) >= _RUN_ENOUGH:
         yield longest
         return
-    for safe in ("", "/"):
-        once = quote(key, safe=safe).encode()
-        yield from (form.lower() for form in (once, once.replace(b"%", b"%25"), once.replace(b"%20", b"+")))
-    yield key.replace(b"/", b"\\/")
-    yield from (re.sub(rb"[=&<>/\"':? ]", lambda match: form % match[0][0], key) for form in (b"\\u00%02x", b"\\x%02x", b"&#x%02x;", b"=%02x"))
-    yield html.escape(key.decode()).encode()
+    forms = {key}
+    for _ in range(2):
+        forms |= {form for one in forms for form in _encoded_once(one)}
+    yield from (form.lower() for form in forms)
+
+
+def _encoded_once(text: bytes) -> Iterator[bytes]:
+    """A text as encoders write it that leave letters and digits alone."""
+    yield quote(text, safe="").encode()
+    yield quote(text, safe="/").encode()
+    yield quote(text, safe="/").encode().replace(b"%20", b"+")
+    yield html.escape(text.decode()).encode()
+    for form in (b"\\u00%02x", b"\\x%02x", b"&#x%02x;", b"=%02x"):
+        yield re.sub(rb"[=&<>/\"':? ]", lambda match, form=form: form % match[0][0], text)  # type: ignore[misc]
 
 
 def _line_around(text: bytes, start: int, end: int) -> tuple[int, int]:

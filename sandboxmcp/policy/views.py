@@ -28,9 +28,9 @@ _CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\v\f\r"})
 _CONTROL_RUNS = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
 
 _ENCODED = re.compile(
-    rb"\\\\*(?:u00(?P<u>[0-9a-fA-F]{2})|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0]))"
-    rb"|%(?:25)*(?P<p>[0-7][0-9a-fA-F])"
-    rb"|=(?P<q>3D|3A|22|27|20|2C|3B|09|0A|0D|5F)"
+    rb"\\(?<!\\\\)\\*+(?:u00(?P<u>[0-9a-fA-F]{2})|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0]))"
+    rb"|%(?P<p>[0-7][0-9a-fA-F])"
+    rb"|=(?P<q>0[0-9A-F]|1B|20|22|27|2C|3A|3B|3D|5F)"
     rb"|&(?:amp;)*(?:\#x(?P<h>[0-9a-fA-F]{2})|\#0{0,3}(?P<d>\d{2,3})|(?P<e>quot|apos|lt|gt|nbsp|amp));"
     rb"|\"(?P<t>\")|'(?P<s>')"
 )
@@ -39,7 +39,17 @@ _FORM = re.compile(_ENCODED.pattern + rb"|(?P<f>\+)")
 _PERCENT = re.compile(rb"%[0-7][0-9a-fA-F]")
 _MARKS = (b"\\", b"%", b"&", b"=", b'""', b"''")
 """One of them is in whatever is encoded; they are looked for ten times as fast as the pattern is."""
-_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\x08", b"f": b"\f", b"v": b"\v", b"e": b"\x1b", b"E": b"\x1b", b"0": b"\0"}
+_LETTERS = {
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"b": b"\x08",
+    b"f": b"\f",
+    b"v": b"\v",
+    b"e": b"\x1b",
+    b"E": b"\x1b",
+    b"0": b"\0",
+}
 _ENTITIES = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
 _BASES = {"u": 16, "x": 16, "o": 8, "p": 16, "q": 16, "h": 16, "d": 10}
 
@@ -239,10 +249,10 @@ def _byte(match: re.Match[bytes]) -> bytes:
 _STEPS: tuple[tuple[bytes | None, Callable[[bytes], View | None]], ...] = (
     (b"\x1b", _removed(_SEQUENCES)),
     (b"\xc2\x9b", _removed(_SEQUENCES)),
-    (b"\x08", _without_spans(_overstruck)),
+    (None, _without_spans(_unshown_spans)),
     (b"\0", _removed(_HALVES)),
+    (b"\x08", _without_spans(_overstruck)),
     (b"=", _without_spans(_soft_breaks)),
     (None, _without_controls),
-    (None, _without_spans(_unshown_spans)),
 )
 """Each with a byte that is in whatever it is about."""
