@@ -31,6 +31,8 @@ _LONGEST = 64 << 10
 """Bytes of one credential, when it goes on and on."""
 _DEEPEST = 8
 """Encodings upon each other that are undone; what is deeper, and has an anchor in it, is masked whole."""
+MASKED = "[redacted:"
+"""What every mark begins with."""
 LONGEST_REPEAT = 300
 """Letters that a bounded repetition in a shape may take; lines are short and looked at one by one."""
 _FILLER = "a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZ"

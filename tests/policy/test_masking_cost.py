@@ -103,7 +103,7 @@ def _hashes() -> Iterator[str]:
         yield f"--hash=sha256:{hashlib.sha256(data).hexdigest()} \\"
         yield f"{hashlib.md5(data, usedforsecurity=False).hexdigest()}  file-{number}.txt"
         yield str(uuid.UUID(bytes=digest[:16]))
-        yield f"index {hashlib.sha1(data, usedforsecurity=False).hexdigest()[:10]}..{hashlib.sha1(digest, usedforsecurity=False).hexdigest()[:10]} 100644"
+        yield f"index {digest.hex()[:10]}..{digest.hex()[20:30]} 100644"
         yield f"    key_{number} = table[{number}]; token = tokens.next(); secret_santa = {number}"
 
 
