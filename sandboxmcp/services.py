@@ -9,7 +9,7 @@ import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from sandboxmcp.core.errors import StoreError
+from sandboxmcp.core.errors import BrokenPack, StoreError
 from sandboxmcp.core.settings import Settings, tightened
 
 if TYPE_CHECKING:
@@ -91,6 +91,30 @@ class Services:
             redactor = self._redactor
         return redactor(pieces)
 
+    def masked(self, text: str) -> str:
+        """A label, a query, a URL or any other short text without the credentials in it: what is stored, logged or returned."""
+        if not text:
+            return text
+        if (redactor := self.__dict__.get("_text_redactor")) is None:
+            with self._building:
+                redactor = self._text_redactor
+        return cast("Redactor", redactor).text(text)
+
+    @property
+    def can_mask(self) -> bool:
+        """`masked` takes microseconds by now: the shapes of credentials have been read."""
+        return "_text_redactor" in self.__dict__
+
+    @cached_property
+    def _text_redactor(self) -> Redactor:
+        """The shipped shapes alone where a pack is broken: then nothing is stored, but what is wrong must be told."""
+        from sandboxmcp.policy.sources import shipped_redactor
+
+        try:
+            return self._redactor
+        except BrokenPack:
+            return shipped_redactor()
+
     @cached_property
     def _redactor(self) -> Redactor:
         from sandboxmcp.policy.sources import redactor_of
@@ -109,7 +133,7 @@ class Services:
         from sandboxmcp.core.audit import AuditLog
         from sandboxmcp.sandbox.broker.session import AUDIT_FILE
 
-        return AuditLog(self.settings.data_dir / AUDIT_FILE)
+        return AuditLog(self.settings.data_dir / AUDIT_FILE, self.masked)
 
     @cached_property
     def _runner(self) -> Runner:
@@ -135,7 +159,7 @@ class Services:
     def _broker(self) -> Broker | None:
         from sandboxmcp.sandbox.broker.session import make_broker
 
-        return make_broker(self.enforced, self.engine.brokers(), self.session)
+        return make_broker(self.enforced, self.engine.brokers(), self.session, mask=self.masked)
 
     @cached_property
     def gate(self) -> Gate:

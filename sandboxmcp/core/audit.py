@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ _MOST_LETTERS = 2000
 class AuditLog:
     """A file that lines are added to. Safe to use from several threads and processes: a line is one write in append mode."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, mask: Callable[[str], str] | None = None) -> None:
+        """`mask` takes the credentials out of every text before it is written."""
         self._file = file
+        self._mask = mask
         self._lock = threading.Lock()
         self._fd: int | None = None
 
@@ -41,7 +43,7 @@ class AuditLog:
             OSError: it cannot be written.
         """
         self.open()
-        line = {"time": round(time.time(), 3), "event": kind, **{name: _short(value) for name, value in facts.items()}}
+        line = {"time": round(time.time(), 3), "event": kind, **{name: self._short(value) for name, value in facts.items()}}
         data = json.dumps(line, ensure_ascii=True).encode() + b"\n"
         with self._lock:
             if self._fd is None or os.write(self._fd, data) != len(data):
@@ -53,10 +55,10 @@ class AuditLog:
                 os.close(self._fd)
                 self._fd = None
 
-
-def _short(value: Any) -> Any:
-    if isinstance(value, str):
-        return value if len(value) <= _MOST_LETTERS else value[:_MOST_LETTERS] + "…"
-    if isinstance(value, list | tuple):
-        return [_short(item) for item in value[:100]]
-    return value
+    def _short(self, value: Any) -> Any:
+        if isinstance(value, str):
+            text = value if self._mask is None else self._mask(value)  # before it is cut: half of a credential has no shape
+            return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "…"
+        if isinstance(value, list | tuple):
+            return [self._short(item) for item in value[:100]]
+        return value

@@ -10,23 +10,28 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_ESCAPES = re.compile(
+_SEQUENCES: Final = (
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase (ECMA-48, 5.4)
     r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC with their terminator (ECMA-48, 5.6)
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
+_ESCAPES = re.compile(_SEQUENCES)
+CONTROL_SEQUENCES: Final = _SEQUENCES.replace(r"\x9b", r"\xc2\x9b").encode()
+"""The same as a pattern for bytes of UTF-8."""
 _OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
 _LETTER_RUNS = re.compile(r"[^\W\d_]+")
 _PROGRESS = re.compile(r"[%#=|/\\\[\]…]|\.\.\.|\d ?[kMG]?i?B\b")
 OVERWRITTEN: Final = "␍"
 """Stands between states of a line that are all kept."""
 
-_PLAIN: Final = bytes([9, 10, *range(0x20, 0x7F)])
+PLAIN_BYTES: Final = bytes([9, 10, *range(0x20, 0x7F)])
 """ASCII that is shown as it stands: most captured bytes are nothing else, and are told so a hundred times faster."""
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _INVISIBLE = "\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
 _JOINERS = "\u200c\u200d"
+UNSHOWN: Final = f"\x80-\x9f{_JOINERS}{_BIDI}{_INVISIBLE}"
+"""Characters beyond ASCII of which `neutral` leaves nothing, or only a code, as they stand in a class of a pattern."""
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_JOINERS}{_BIDI}{_INVISIBLE}]")
 _VISIBLE_BIDI = re.compile(f"[{_BIDI}]")
 LABEL_LENGTH: Final = 200
@@ -35,7 +40,7 @@ LABEL_LENGTH: Final = 200
 def shown(data: bytes) -> str:
     """Bytes as harmless text: UTF-8 with U+FFFD for what is not, then `neutral`. As many "\\n" as in the bytes."""
     text = data.decode("utf-8", "replace")
-    return neutral(text) if data.translate(None, _PLAIN) else text
+    return neutral(text) if data.translate(None, PLAIN_BYTES) else text
 
 
 def neutral(text: str) -> str:

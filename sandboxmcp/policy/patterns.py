@@ -61,3 +61,70 @@ def _parts(argument: Any) -> Iterator[Any]:
     elif isinstance(argument, tuple | list):
         for part in argument:
             yield from _parts(part)
+
+
+_MOST_BEGINNINGS = 64
+_LONGEST_BEGINNING = 24
+_SHORTEST_BEGINNING = 3
+_LONG_ENOUGH = 4
+"""Letters from which classes are no longer written out."""
+
+
+def beginnings(pattern: str) -> frozenset[str]:
+    """Texts with one of which every match begins, in small letters; empty when there are too many or too short ones.
+
+    Looks only at what a match consumes: conditions about what stands around it are left out.
+    """
+    parsed = re._parser.parse(pattern)  # type: ignore[attr-defined]
+    going, ended = _begun(parsed, frozenset([""]))
+    found = going | ended
+    return found if found and min(map(len, found)) >= _SHORTEST_BEGINNING else frozenset()
+
+
+def _begun(parsed: Any, going: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The beginnings that what follows goes on from, and those that end here since it may be too many things."""
+    ended: frozenset[str] = frozenset()
+    for operator, argument in parsed:
+        more, over = _step(str(operator), argument, going)
+        ended |= over
+        going = frozenset(text for text in more if len(text) < _LONGEST_BEGINNING)
+        ended |= more - going
+        if not going:
+            break
+    return going, ended
+
+
+def _step(name: str, argument: Any, going: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    none: frozenset[str] = frozenset()
+    if name in {"AT", "ASSERT", "ASSERT_NOT"}:
+        return going, none
+    if name == "LITERAL":
+        return frozenset(text + chr(argument).lower() for text in going), none
+    if name == "SUBPATTERN":
+        return _begun(argument[3], going)
+    if name == "BRANCH":
+        ways = [_begun(way, going) for way in argument[1]]
+        return frozenset().union(*(more for more, _ in ways)), frozenset().union(*(over for _, over in ways))
+    if name == "IN" and (letters := _letters(argument)) and (len(letters) <= _FEW or min(map(len, going)) < _LONG_ENOUGH):
+        more = frozenset(text + letter for text in going for letter in letters)
+        return (more, none) if len(more) <= _MOST_BEGINNINGS else (none, going)
+    if name == "MAX_REPEAT" and argument[:2] == (0, 1):
+        more, over = _begun(argument[2], going)
+        return going | more, over
+    if name == "MAX_REPEAT" and argument[0] >= 1:
+        more, over = _begun(argument[2], going)
+        return none, more | over
+    return none, going
+
+
+def _letters(members: Any) -> frozenset[str]:
+    """Those of a class, in small letters; empty for one that is not spelled out."""
+    letters: set[str] = set()
+    for operator, argument in members:
+        if str(operator) == "LITERAL":
+            letters.add(chr(argument).lower())
+        elif str(operator) == "RANGE":
+            letters.update(chr(code).lower() for code in range(argument[0], argument[1] + 1))
+        else:
+            return frozenset()
+    return frozenset(letters)

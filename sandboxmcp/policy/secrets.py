@@ -1,31 +1,65 @@
 """Credentials in captured output, masked before anything is stored, indexed or returned: by shapes that packs describe.
 
-Lines stay lines, so that citations hold. Not covered: a secret that is split over lines (private keys apart), encoded once more,
-or of no known shape.
+They are found as the text was written, as a terminal shows it, and with what encoders did to it undone (see views). Lines stay
+lines, so that citations hold. Not covered: a secret of no known shape, one that is split over lines (private keys and
+quoted-printable apart), and whole texts in base64, compressed, or as a hex dump.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import quote
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation
+
+from sandboxmcp.policy import private_keys
+from sandboxmcp.policy.patterns import beginnings
+from sandboxmcp.policy.views import as_shown, decoded, wholly_shown
 
 _BLOCK = 1 << 20
-_HELD = 64 << 10
-"""Bytes at the end of a line without end, or of a private key without end, that wait for what follows."""
+_AHEAD = private_keys.LONGEST + (8 << 10)
+"""Bytes behind a block that are looked at with it: a credential that begins in the block ends there."""
+_BEHIND = 8 << 10
+"""Bytes before a block that are looked at with it, for what must stand before a credential."""
+_REACH = 4 << 10
+"""Bytes of a line around an anchor in which a credential lies."""
+_LONGEST = 64 << 10
+"""Bytes of one credential, when it goes on and on."""
+_DEEPEST = 8
+"""Encodings upon each other that are undone; what is deeper, and has an anchor in it, is masked whole."""
+MASKED = "[redacted:"
+"""What every mark begins with."""
 LONGEST_REPEAT = 300
 """Letters that a bounded repetition in a shape may take; lines are short and looked at one by one."""
 _FILLER = "a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZ"
-_IN_RUN = re.compile(rb"[\w.~+-]+")
-_SHAPE_OF_RUNS = bytes(ord("x") if _IN_RUN.fullmatch(bytes([code])) else ord(" ") for code in range(256))
-_SHORTEST_RUN = b"x" * 16
-"""What no credential with an anchor in it is shorter than."""
-_BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_SURELY_ENCODED = (
+    b"x1b[",
+    b"u001b[",
+    b"033[",
+    b"\\e[",
+    b"x1b]",
+    b"u001b]",
+    b"1b%5b",
+    b"%25",
+    b"\\/",
+    b"&amp;q",
+    b"&amp;#",
+    b"&amp;l",
+)
+"""Colours that are written out and may stand within what is looked for, and what was encoded twice: there the encoding is undone
+whatever else is found."""
+_PLAIN_RUN = re.compile(rb"[\w.~-]+")
+_RUN_ENOUGH = 4
 _KEY_MARK = b"[redacted:private-key]"
-_ENDS = re.compile(rb"[\s\"',;&]")
+_DEEP_MARK = b"[redacted:encoded]"
 _PART = re.compile(r"<(\d+)([hAd]?)>")
+
+_Span = tuple[int, int, int]
+"""Where something that is to be masked begins and ends, and which mark it gets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +68,8 @@ class Shape:
 
     name: str
     anchors: tuple[str, ...]
-    """One of them is in every text that the pattern matches; in small letters if `caseless`. One of letters, digits and `.~+-`
-    alone is looked for only in runs of at least 16 of these."""
+    """One of them is in every text that the pattern matches; in small letters if `caseless`. Looked for only where the pattern
+    itself does not say how its matches begin."""
     pattern: str
     caseless: bool = False
     masked: tuple[str, ...] = ()
@@ -49,22 +83,21 @@ class Shape:
         return re.compile(self.pattern.encode(), re.IGNORECASE if self.caseless else 0)
 
     @cached_property
-    def raw_anchors(self) -> tuple[bytes, ...]:
-        return tuple(anchor.encode() for anchor in self.anchors)
+    def beginnings(self) -> frozenset[bytes]:
+        """What every match begins with, in small letters; empty when anchors must be looked for."""
+        return frozenset(text.encode() for text in beginnings(self.pattern))
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(self.compiled.groupindex)
 
     @cached_property
     def mark(self) -> bytes:
         return f"[redacted:{self.name}]".encode()
 
-    def mask(self, data: bytes) -> bytes:
-        return self.compiled.sub(self._replaced, data)
-
-    def _replaced(self, match: re.Match[bytes]) -> bytes:
-        group = next((name for name in self.compiled.groupindex if match[name] is not None), None)
-        if group is None:
-            return self.mark
-        start, end = match.start(group) - match.start(), match.end(group) - match.start()
-        return match[0][:start] + self.mark + match[0][end:]
+    def masked_in(self, match: re.Match[bytes]) -> tuple[int, int]:
+        """The range of a match that is masked."""
+        return match.span(next((name for name in self.groups if match[name] is not None), 0))
 
 
 def example_text(example: str) -> bytes:
@@ -92,124 +125,198 @@ def shape_problem(shape: Shape) -> str:
 class Redactor:
     """Masks credentials in bytes and in streams of bytes. Holds no state between streams.
 
-    Lines are looked at only where an anchor stands. Most anchors stand in a run of letters that is longer than words are, so one
-    pass over the runs finds them all; the few others are searched one by one.
+    One pass over the bytes, in small letters, finds every place where a credential can begin (Aho and Corasick, 1975); a pattern
+    is tried only there.
     """
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
-        self._order = {shape: number for number, shape in enumerate(shapes)}
-        self._in_runs: dict[bytes, list[Shape]] = {}
-        self._anywhere: dict[tuple[bytes, bool], list[Shape]] = {}
-        for shape in shapes:
-            for anchor in shape.raw_anchors:
-                if _IN_RUN.fullmatch(anchor) and not shape.caseless:
-                    self._in_runs.setdefault(anchor, []).append(shape)
-                else:
-                    self._anywhere.setdefault((anchor, shape.caseless), []).append(shape)
+        self._shapes = tuple(shapes)
+        self._marks = [_KEY_MARK, _DEEP_MARK, *(shape.mark for shape in shapes)]
+        keys: dict[bytes, tuple[list[int], list[int]]] = {word: ([], []) for word in private_keys.WORDS}
+        for number, shape in enumerate(shapes):
+            for text in shape.beginnings or (anchor.lower().encode() for anchor in shape.anchors):
+                keys.setdefault(text, ([], []))[not shape.beginnings].append(number)
+        for text in [*_SURELY_ENCODED, *(written for key in list(keys) for written in _as_encoded(key))]:
+            keys.setdefault(text, ([], []))
+        self._tried = list(keys.values())
+        self._finder = BytesAhoCorasick(list(keys), implementation=Implementation.DFA)
 
     def __call__(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The stream with as many line ends as before, in pieces that are cut where no credential is."""
-        waiting = bytearray()
-        for piece in pieces:
-            waiting += piece
-            if len(waiting) >= _BLOCK and (cut := _cut(waiting)):
-                yield self.masked(bytes(waiting[:cut]))
-                del waiting[:cut]
-        if waiting:
-            yield self.masked(bytes(waiting))
+        """The stream with as many line ends as before. However it is cut into pieces, what comes out is the same."""
+        for block, spans in self._blocks(pieces):
+            yield self._applied(block, spans) if spans else block
 
     def masked(self, data: bytes) -> bytes:
         """A text that is looked at as a whole."""
-        if b"PRIVATE KEY" in data:
-            data = _without_keys(data)
-        found = self._found(data)
-        if not found:
-            return data
-        pieces: list[bytes] = []
-        at = 0
-        for start in sorted(found):
-            end = data.find(b"\n", start)
-            end = len(data) if end < 0 else end
-            line = data[start:end]
-            for shape in sorted(found[start], key=self._order.__getitem__):
-                line = shape.mask(line)
-            pieces += [data[at:start], line]
-            at = end
-        return b"".join([*pieces, data[at:]])
-
-    def spans(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """What `masked` would replace, as starts and ends, for whoever must keep the length; they may overlap."""
-        at = 0
-        while (begin := _BEGIN.search(data, at)) is not None:
-            end = _END.search(data, begin.end())
-            at = end.start() if end else len(data)
-            yield begin.end(), at
-        for start, shapes in self._found(data).items():
-            stop = data.find(b"\n", start)
-            for shape in shapes:
-                for match in shape.compiled.finditer(data, start, len(data) if stop < 0 else stop):
-                    group = next((name for name in shape.compiled.groupindex if match[name] is not None), 0)
-                    yield match.span(group)
+        return b"".join(self([data]))
 
     def text(self, text: str) -> str:
         """The same for a text."""
         return self.masked(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
-    def _found(self, data: bytes) -> dict[int, set[Shape]]:
-        """The starts of the lines that hold anchors, each with the shapes that these belong to."""
-        found: dict[int, set[Shape]] = {}
-        for start, end in _runs(data):
-            text = data[start:end]
-            shapes = [shape for anchor, those in self._in_runs.items() if anchor in text for shape in those]
-            if shapes:
-                found.setdefault(data.rfind(b"\n", 0, start) + 1, set()).update(shapes)
-        small = data.lower()
-        for (anchor, caseless), shapes in self._anywhere.items():
-            hay = small if caseless else data
-            at = hay.find(anchor)
-            while at >= 0:
-                found.setdefault(data.rfind(b"\n", 0, at) + 1, set()).update(shapes)
-                at = data.find(b"\n", at)
-                at = hay.find(anchor, at) if at >= 0 else -1
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """The ranges of bytes that are masked, in order and apart. One may hold line ends, which masking leaves."""
+        found: list[tuple[int, int]] = []
+        offset = 0
+        for block, spans in self._blocks([data]):
+            found += [(offset + start, offset + end) for start, end, _ in spans]
+            offset += len(block)
         return found
 
+    def _blocks(self, pieces: Iterable[bytes]) -> Iterator[tuple[bytes, list[_Span]]]:
+        """The stream in blocks that are cut where no credential is, by its content alone; each with what is to be masked in it."""
+        waiting = bytearray()
+        done = 0
+        for piece in pieces:
+            waiting += piece
+            while len(waiting) >= done + _BLOCK + _AHEAD:
+                window = bytes(memoryview(waiting)[: done + _BLOCK + _AHEAD])
+                spans = self._merged(window, done)
+                cut = _cut(spans, done, done + _BLOCK)
+                yield window[done:cut], _between(spans, done, cut)
+                before = max(0, cut - _BEHIND)
+                del waiting[:before]
+                done = cut - before
+        if len(waiting) > done:
+            window = bytes(waiting)
+            yield window[done:], _between(self._merged(window, done), done, len(window))
 
-def _runs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where the runs of letters that are long enough begin and end: found as one text, ten times as fast as by a pattern."""
-    shape = data.translate(_SHAPE_OF_RUNS)
-    start = shape.find(_SHORTEST_RUN)
-    while start >= 0:
-        end = shape.find(b" ", start)
-        end = len(shape) if end < 0 else end
-        yield start, end
-        start = shape.find(_SHORTEST_RUN, end)
+    def _applied(self, block: bytes, spans: Iterable[_Span]) -> bytes:
+        pieces: list[bytes] = []
+        at = 0
+        for start, end, mark in spans:
+            pieces += [block[at:start], _blanked(block[start:end], self._marks[mark])]
+            at = end
+        return b"".join([*pieces, block[at:]])
+
+    def _merged(self, window: bytes, done: int) -> list[_Span]:
+        """What is to be masked behind `done`, in order and apart; where several shapes overlap, the mark is the first one's."""
+        merged: list[_Span] = []
+        for start, end, mark in sorted(self._found(window, 0)):
+            if end <= done:
+                continue
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]), min(mark, merged[-1][2]))
+            else:
+                merged.append((max(start, done), end, mark))
+        return merged
+
+    def _found(self, text: bytes, depth: int) -> list[_Span]:
+        """What is to be masked, in any order: as it is written, and as it is shown."""
+        found = self._written(text, depth)
+        for offset, view in as_shown(text):
+            if b"PRIVATE" in view.text and (whole := wholly_shown(text)) is not None:  # a key may go over several parts
+                return found + [(*whole.source(start, end), mark) for start, end, mark in self._written(whole.text, depth)]
+            spans = ((*view.source(start, end), mark) for start, end, mark in self._written(view.text, depth))
+            found += [(offset + start, offset + end, mark) for start, end, mark in spans]
+        return found
+
+    def _written(self, text: bytes, depth: int) -> list[_Span]:
+        hits = self._finder.find_matches_as_indexes(text.lower(), overlapping=True)
+        if not hits:
+            return []
+        found: list[_Span] = []
+        ends = [0] * len(self._shapes)
+        around: dict[int, list[list[int]]] = {}
+        lines: list[list[int]] = []
+        speaks_of_keys = False
+        for key, start, end in hits:
+            at_start, near = self._tried[key]
+            speaks_of_keys = speaks_of_keys or key < len(private_keys.WORDS)
+            for number in at_start:
+                if start >= ends[number] and (span := self._tried_at(number, text, start)):
+                    found.append(span)
+                    ends[number] = span[1]
+            if not lines or end > lines[-1][1]:
+                _join(lines, *_line_around(text, start, end))
+            for number in near:
+                places = around.setdefault(number, [])
+                if not places or end > places[-1][1]:
+                    _join(places, *_line_around(text, start, end))
+        if speaks_of_keys:
+            found += [(start, end, 0) for start, end in private_keys.bodies(text)]
+        for number, places in around.items():
+            shape = self._shapes[number]
+            found += [(*shape.masked_in(match), number + 2) for lo, hi in places for match in shape.compiled.finditer(text, lo, hi)]
+        for lo, hi in lines:
+            found += self._encoded(text, lo, hi, depth)
+        return found
+
+    def _tried_at(self, number: int, text: bytes, start: int) -> _Span | None:
+        shape = self._shapes[number]
+        reach = start + _REACH
+        line_end = text.find(b"\n", start, reach)
+        match = shape.compiled.match(text, start, line_end if line_end >= 0 else reach)
+        if match is None:
+            return None
+        if match.end() == reach:  # a long one is masked up to its end
+            line_end = text.find(b"\n", reach, start + _LONGEST)
+            match = shape.compiled.match(text, start, line_end if line_end >= 0 else start + _LONGEST) or match
+        return (*shape.masked_in(match), number + 2)
+
+    def _encoded(self, text: bytes, lo: int, hi: int, depth: int) -> list[_Span]:
+        """What is to be masked in a part of a text once its encoding is undone."""
+        view = decoded(text[lo:hi])
+        if view is None:
+            return []
+        if depth == _DEEPEST:
+            return [(lo, hi, 1)]
+        spans = ((*view.source(start, end), mark) for start, end, mark in self._found(view.text, depth + 1) if end > start)
+        return [(lo + start, lo + end, mark) for start, end, mark in spans]
 
 
-def _cut(waiting: bytearray) -> int:
-    """How much can be looked at now: whole lines, before a private key that has not ended; 0: wait for more."""
-    cut = waiting.rfind(b"\n") + 1
-    if not cut:
-        floor = len(waiting) - _HELD
-        blanks = [match.end() for match in _ENDS.finditer(waiting, floor)]
-        cut = blanks[-1] if blanks else floor
-    begun = [match.start() for match in _BEGIN.finditer(waiting, max(0, cut - _HELD), cut)]
-    if begun and not _END.search(waiting, begun[-1], cut) and begun[-1]:
-        return begun[-1]
+def _as_encoded(key: bytes) -> Iterator[bytes]:
+    """What of a text stands in all its encodings, or what these are: where it is found, the encoding is undone."""
+    longest = max(_PLAIN_RUN.findall(key), key=len, default=b"")
+    if longest == key:
+        return
+    if len(longest) >= _RUN_ENOUGH:
+        yield longest
+        return
+    forms = {key}
+    for _ in range(2):
+        forms |= {form for one in forms for form in _encoded_once(one)}
+    yield from (form.lower() for form in forms)
+
+
+def _encoded_once(text: bytes) -> Iterator[bytes]:
+    """A text as encoders write it that leave letters and digits alone."""
+    yield quote(text, safe="").encode()
+    yield quote(text, safe="/").encode()
+    yield quote(text, safe="/").encode().replace(b"%20", b"+")
+    yield html.escape(text.decode()).encode()
+    for form in (b"\\u00%02x", b"\\x%02x", b"&#x%02x;", b"=%02x"):
+        yield re.sub(rb"[=&<>/\"':? ]", lambda match, form=form: form % match[0][0], text)  # type: ignore[misc]
+
+
+def _line_around(text: bytes, start: int, end: int) -> tuple[int, int]:
+    """The line of an anchor, as much of it as a credential could reach."""
+    floor, ceiling = max(0, start - _REACH), end + _REACH
+    newline = text.find(b"\n", end, ceiling)
+    return text.rfind(b"\n", floor, start) + 1 or floor, newline if newline >= 0 else min(ceiling, len(text))
+
+
+def _join(places: list[list[int]], lo: int, hi: int) -> None:
+    """Adds a place to those before it; with one that it touches it becomes one."""
+    if places and lo <= places[-1][1]:
+        places[-1][1] = max(places[-1][1], hi)
+    else:
+        places.append([lo, hi])
+
+
+def _cut(spans: Iterable[_Span], done: int, cut: int) -> int:
+    """Where a block ends: where it should, or before or behind what is to be masked there."""
+    for start, end, _ in spans:
+        if start < cut < end:
+            return start if start > done else end
     return cut
 
 
-def _without_keys(data: bytes) -> bytes:
-    """Private keys in PEM: the lines between their marks, or up to 64 KiB where the end is missing."""
-    pieces: list[bytes] = []
-    at = 0
-    while (begin := _BEGIN.search(data, at)) is not None:
-        end = _END.search(data, begin.end())
-        stop = end.start() if end else min(len(data), begin.end() + _HELD)
-        pieces += [data[at : begin.end()], _blanked(data[begin.end() : stop])]
-        at = stop
-    return b"".join([*pieces, data[at:]])
+def _between(spans: Iterable[_Span], start: int, end: int) -> list[_Span]:
+    """Those in a block, counted from its beginning."""
+    return [(first - start, last - start, mark) for first, last, mark in spans if first < end]
 
 
-def _blanked(body: bytes) -> bytes:
-    """Every line of a key's body as a mark; where the key stands in a text with `\\n` written out it is one."""
-    return b"\n".join(_KEY_MARK if line.strip() else line for line in body.split(b"\n"))
+def _blanked(body: bytes, mark: bytes) -> bytes:
+    """A mark for what is masked; where that goes over lines, one in each."""
+    return b"\n".join(mark if line.strip() else line for line in body.split(b"\n")) if b"\n" in body else mark

@@ -22,11 +22,12 @@ from sandboxmcp.server.clients import hides_text
 from sandboxmcp.server.greeting import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, failure
+from sandboxmcp.tools.answer import Answer, failure, masked
 from sandboxmcp.tools.asking import ASK, AnswersNeeded
 from sandboxmcp.tools.budget import MINIMUM
 from sandboxmcp.tools.condensed import condensed
 from sandboxmcp.tools.counting import count_call
+from sandboxmcp.tools.fence import one_line
 
 _log = logging.getLogger("sandboxmcp")
 Context = ServerRequestContext[Any]
@@ -62,7 +63,7 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
     """The tool's answer, or its failure as one. Cancellation passes through; a bug of ours is logged and told without details."""
 
     async def progress(done: int, total: int, label: str) -> None:
-        await context.session.report_progress(done, total, label)
+        await context.session.report_progress(done, total, one_line(services.masked(label), 200))
 
     budget = arguments.get("budget_tokens")
     room = max(budget if isinstance(budget, int) else services.settings["budget_tokens"], MINIMUM)
@@ -70,14 +71,14 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
         checked = checked_arguments(tool, arguments)
         reply = await CALLS[tool](services, checked, progress)
     except SandboxmcpError as error:
-        return _fitted(services, context, failure(error, room), room)
+        return await _fitted(services, context, failure(error, room), room)
     except AnswersNeeded:
         raise
     except Exception:
         _log.exception("%s failed", tool if tool in TOOLS else "an unknown tool")
         bug = SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details.")
-        return _fitted(services, context, failure(bug, room), room)
-    reply = _fitted(services, context, reply, room)
+        return await _fitted(services, context, failure(bug, room), room)
+    reply = await _fitted(services, context, reply, room)
     if services.has_store:
         _count(services, tool, reply)  # in memory: no thread needs to wait for it
     else:
@@ -85,8 +86,13 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
     return reply
 
 
-def _fitted(services: Services, context: Context, reply: Answer, room: int) -> Answer:
-    """The answer with its facts within the same budget; without them when the client would show them in place of the text."""
+async def _fitted(services: Services, context: Context, reply: Answer, room: int) -> Answer:
+    """The answer without credentials, with its facts within the same budget; without facts when the client would show them in place
+    of the text.
+    """
+    if not services.can_mask:
+        await anyio.to_thread.run_sync(services.masked, reply.text)
+    reply = masked(reply, services.masked, room)
     wanted = services.settings["structured_content"]
     client = context.session.client_params
     hidden = wanted == "auto" and hides_text(client.client_info.name if client is not None else None)

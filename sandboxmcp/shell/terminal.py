@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Prompt:
             lexer=DynamicLexer(lambda: _lexer(session.language)),
             completer=KernelCompleter(session),
             complete_while_typing=False,
-            history=history(session.services.settings.data_dir, session.services.settings.workspace),
+            history=history(session.services.settings.data_dir, session.services.settings.workspace, session.services.masked),
             enable_history_search=True,
             key_bindings=_keys(session),
             prompt_continuation=lambda width, *_: "." * (width - 1) + " ",
@@ -59,7 +59,19 @@ def title(session: Session) -> str:
     return session.seat.title if session.seat is not None else session.language
 
 
-def history(data_dir: Path, workspace: Path) -> History:
+class MaskedHistory(FileHistory):
+    """A history whose file holds no credentials; what was typed now can be called back whole."""
+
+    def __init__(self, file: str, mask: Callable[[str], str]) -> None:
+        super().__init__(file)
+        self._mask = mask
+
+    def store_string(self, string: str) -> None:
+        with contextlib.suppress(SandboxmcpError):  # without the packs nothing can be masked, so nothing is kept
+            super().store_string(self._mask(string))
+
+
+def history(data_dir: Path, workspace: Path, mask: Callable[[str], str]) -> History:
     """What was typed in this project, kept in a private file; forgotten at the end where none can be made."""
     folder = data_dir / "shell"
     file = folder / f"history-{hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]}"
@@ -67,7 +79,7 @@ def history(data_dir: Path, workspace: Path) -> History:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         file.chmod(0o600)
-        return FileHistory(str(file))
+        return MaskedHistory(str(file), mask)
     return InMemoryHistory()
 
 

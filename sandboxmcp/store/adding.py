@@ -114,8 +114,9 @@ class Adding:
         return Content(content, None if picture else self._mask, text=not picture)
 
     def _captured(self, new: NewSource, given: Content) -> Source | Ready:
-        label = clean_label(new.label) or new.origin
-        new = replace(_storable(new), label=label)
+        new = _storable(new)
+        path = None if new.path is None else self._masked(new.path)
+        new = replace(new, label=clean_label(self._masked(new.label)) or new.origin, path=path)
         again = new.origin in ("file", "text", "page")
         if again and (known := self._known(new, None)) is not None:
             return known
@@ -139,6 +140,10 @@ class Adding:
             parts = self._parts(capture)
             cuts = self._cutter.cut(capture, parts, form, outside=new.origin == "page")
         return Ready(new, draft, kind, sum(stop - start for start, stop in parts), cuts)
+
+    def _masked(self, text: str) -> str:
+        """A label or a path as it is stored."""
+        return text if self._mask is None else b"".join(self._mask([storable(text).encode()])).decode("utf-8", "replace")
 
     def _known(self, new: NewSource, digest: str | None) -> Source | None:
         """The live source that this is, by its content; or, without a digest, by the time and size of its file."""

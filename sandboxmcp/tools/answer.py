@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandboxmcp.core.errors import SandboxmcpError
@@ -58,3 +59,27 @@ def failure(error: SandboxmcpError, budget_tokens: int = DEFAULT_BUDGET) -> Answ
     text = " ".join(harmless(line).strip() for line in str(error).splitlines() if line.strip())
     said = cut(text, max(budget_tokens, MINIMUM))
     return Answer(said, {"error": type(error).__name__, "exit_code": error.exit_code, "message": said}, is_error=True)
+
+
+def masked(reply: Answer, mask: Callable[[str], str], budget_tokens: int) -> Answer:
+    """The answer without credentials that a caller gave (a label, a query, a URL): what was stored has none already."""
+    text = mask(reply.text)
+    if text != reply.text:  # a mark may be longer than what it stands for
+        text = answer(text.split("\n"), max(budget_tokens, MINIMUM)).text
+    return replace(reply, text=text, structured=masked_facts(mask, reply.structured))
+
+
+def masked_facts(mask: Callable[[str], str], facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Facts with every text in them masked, however deep."""
+    whole = json.dumps(facts, ensure_ascii=False, default=str)
+    return facts if mask(whole) == whole else {name: _masked_value(mask, value) for name, value in facts.items()}
+
+
+def _masked_value(mask: Callable[[str], str], value: Any) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {mask(str(name)): _masked_value(mask, one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked_value(mask, one) for one in value]
+    return value

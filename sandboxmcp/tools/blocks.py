@@ -13,8 +13,8 @@ from sandboxmcp.core.model import Hit
 from sandboxmcp.store.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_of, words_in
 from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, exact_cost
 from sandboxmcp.tools.extract import GAP, RUN
-from sandboxmcp.tools.fence import fenced, one_line
-from sandboxmcp.tools.items import Found
+from sandboxmcp.tools.fence import fenced, named, one_line
+from sandboxmcp.tools.items import GONE, Found
 from sandboxmcp.tools.receipt import counted
 
 LINE_TOKENS = 200
@@ -37,7 +37,7 @@ def beside(found: Found, hit: Hit, told: Collection[tuple[str, str]] = ()) -> st
     """
     heading = "" if (hit.handle, hit.title) in told else _heading(hit, found.query)
     parts = ["part"] if hit.partial else []
-    parts += [f'under "{heading}"'] if heading else []
+    parts += ["under " + '"' + heading.replace('"', "'") + '"'] if heading else []
     if others := found.others.get((hit.handle, hit.first_line)):
         equal = " ".join(others.citations[:CITED]) + f" +{len(others.citations) - CITED}" * (len(others.citations) > CITED)
         parts += [f"{others.copies + 1} copies"] if others.copies else []
@@ -115,7 +115,10 @@ def price(hit: Hit, told: str, *, labelled: bool) -> int:
 
 
 def _head(hit: Hit, told: str, *, labelled: bool) -> str:
-    return hit.citation + told if labelled or not hit.label else f"{hit.citation} {one_line(hit.label, 60)}{told}"
+    if labelled or not hit.label:
+        return hit.citation + told
+    name = hit.label.removesuffix(GONE)
+    return f"{hit.citation} {named(name, 60)}{GONE if name != hit.label else ''}{told}"
 
 
 @lru_cache(maxsize=1024)

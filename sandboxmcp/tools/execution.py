@@ -118,7 +118,7 @@ async def execute_file(
             raise UsageError(f"a file cannot be bound in {language}", f"Languages that can: {', '.join(known)}.")
         files, left_out = bound_files(services, path, paths)
         scripts = tuple(_script(services, name, code, language, timeout_s, file=file) for name, file in files)
-        labels = tuple(clean_label(name, "file") for name, _ in files)
+        labels = tuple(clean_label(name, "file", services.masked) for name, _ in files)
         single = len(files) == 1
         return Job(
             scripts,
@@ -173,7 +173,7 @@ def _command(services: Services, one: str | Mapping[str, Any], number: int, time
     code = fields.get("command", fields.get("code"))
     if not isinstance(code, str) or ("command" in fields and "code" in fields):
         raise UsageError(f"commands[{number - 1}] wants either `command` or `code`")
-    label = clean_label(fields.get("label", ""), f"#{number}")
+    label = clean_label(fields.get("label", ""), f"#{number}", services.masked)
     language = fields.get("language", "shell")
     try:
         return _script(services, label, code, language, fields.get("timeout_s", timeout_s), kernel=fields.get("kernel"))
@@ -204,6 +204,8 @@ def _script(
     if not 0 < seconds <= 86_400:
         raise UsageError(f"{where}timeout_s is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
     if kernel is not None:
+        if services.masked(kernel) != kernel:
+            raise UsageError(f"{where}the kernel's name looks like a credential", "Names are logged and listed. Choose another.")
         services.runner.check_named(kernel, language)
     return Script(label, language, code, float(seconds), kernel, _working_folder(services, cwd, language), file)
 

@@ -7,7 +7,7 @@ digits and a bar. This does not protect a model that obeys instructions inside d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sandboxmcp.core.text import neutral
 
@@ -15,6 +15,7 @@ MARK = "| "
 LABEL_LENGTH = 80
 """Characters of a label that are shown and stored; handles, not labels, are what is unique."""
 
+_PLAIN_NAME = re.compile(r"[\w./:@#+~=%&?,()\[\]*-]+")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -41,6 +42,15 @@ def one_line(text: str, length: int) -> str:
     return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"
 
 
-def clean_label(text: str, otherwise: str) -> str:
-    """A label that is safe to store and to show; `otherwise` when nothing of it is left."""
-    return one_line(text, LABEL_LENGTH).lstrip("|") or otherwise
+def clean_label(text: str, otherwise: str, mask: Callable[[str], str]) -> str:
+    """A label that is safe to store and to show, without the credentials in it; `otherwise` when nothing of it is left.
+
+    Masked before it is cut: half of a credential has no shape.
+    """
+    return one_line(mask(text), LABEL_LENGTH).lstrip("|") or otherwise
+
+
+def named(text: str, length: int) -> str:
+    """A name that somebody else chose, as it stands in a line of ours: in quotation marks unless it is a plain name or path."""
+    name = one_line(text, length)
+    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', "'") + '"'

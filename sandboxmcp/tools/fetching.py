@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from sandboxmcp.store.pagereader import read_page
 from sandboxmcp.store.pages import Page
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, total_cost
-from sandboxmcp.tools.fence import clean_label, one_line
+from sandboxmcp.tools.fence import clean_label, named, one_line
 from sandboxmcp.tools.finding import find
 from sandboxmcp.tools.passages import Seen, section
 from sandboxmcp.tools.receipt import age_of, size
@@ -81,14 +81,14 @@ async def fetch_and_index(
         UsageError: no URL, or too many. BrokenPack: no policy, so nothing is fetched. StoreError.
     """
     budget_tokens = checked_budget(budget_tokens)
-    wanted = _wanted(url, source, requests)
+    wanted = await anyio.to_thread.run_sync(_wanted, url, source, requests, services.masked)
     fetching = await anyio.to_thread.run_sync(_Fetching, services, 0.0 if force else ttl_s)
     results: dict[int, Got] = {}
     limiter = anyio.CapacityLimiter(max(1, concurrency))
 
     async def one(index: int) -> None:
         results[index] = await anyio.to_thread.run_sync(fetching.get, wanted[index], limiter=limiter)
-        await progress(len(results), len(wanted), f"{results[index].what} {wanted[index].url}")
+        await progress(len(results), len(wanted), one_line(services.masked(f"{results[index].what} {wanted[index].url}"), 200))
 
     async with anyio.create_task_group() as group:
         for index in range(len(wanted)):
@@ -110,7 +110,7 @@ def _without_fragment(url: str) -> str:
         raise UsageError(f"{one_line(url, 200)} is no URL: {error}", "Give one such as https://example.org/page.") from None
 
 
-def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str, str]]) -> list[Wanted]:
+def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str, str]], mask: Callable[[str], str]) -> list[Wanted]:
     pairs: list[tuple[str | None, str | None]] = [(url, source)] if url else []
     pairs += [(one.get("url"), one.get("source") or source) for one in requests]
     clean = [(place, label) for place, label in ((_without_fragment(place or ""), label) for place, label in pairs) if place]
@@ -118,7 +118,7 @@ def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str,
         raise UsageError("no URL to fetch", "Give `url`, or `requests` with a `url` each.")
     if len(clean) > _MOST_URLS:
         raise UsageError(f"{len(clean)} URLs at once are more than {_MOST_URLS}", "Fetch them in several calls.")
-    return list(dict.fromkeys(Wanted(place, clean_label(label or place, "page")) for place, label in clean))
+    return list(dict.fromkeys(Wanted(place, clean_label(label or place, "page", mask)) for place, label in clean))
 
 
 class _Fetching:
@@ -137,7 +137,9 @@ class _Fetching:
     def get(self, wanted: Wanted) -> Got:
         """The page from the store while it is young enough, else from its server."""
         store, project = self._services.store, self._services.project
-        known = store.pages.find(project, wanted.label, wanted.url)
+        # A URL with a credential in it is stored without: what is stored may have been fetched with another one.
+        whole = self._services.masked(wanted.url) == wanted.url
+        known = store.pages.find(project, wanted.label, wanted.url) if whole else None
         age_s = max(0.0, time.time() - known.fetched_at) if known else 0.0
         if known and age_s < self._ttl_s:
             return Got(wanted, "cached", store.get(known.handle, project=project), age_s)
@@ -162,11 +164,14 @@ class _Fetching:
             etag, modified, what = fetched.etag or known.etag, fetched.modified or known.modified, "unchanged"
         else:
             page = read_page(store.workers, fetched.content, fetched.mime, fetched.charset, wanted.url)
-            new = NewSource(wanted.label, "page", services.project, services.session, path=wanted.url, mime=page.mime)
+            new = NewSource(
+                wanted.label, "page", services.project, services.session, path=services.masked(wanted.url), mime=page.mime
+            )
             source = store.add(new, page.text)
             plain = page.plain
             etag, modified, what = fetched.etag, fetched.modified, "unchanged" if source.unchanged else "fetched"
-        store.pages.put(Page(services.project, wanted.label, wanted.url, source.handle, time.time(), etag, modified))
+        url = services.masked(wanted.url)
+        store.pages.put(Page(services.project, wanted.label, url, source.handle, time.time(), etag, modified))
         return Got(wanted, "fetched" if what == "fetched" else "unchanged", source, plain=plain)
 
     def _judge(self, url: str) -> str:
@@ -212,7 +217,7 @@ def _line(one: Got) -> str:
         return f"failed {one_line(one.wanted.url, 200)}: {one_line(one.why.removeprefix(one.wanted.url).strip(), 400)}"
     age = f" {age_of(one.age_s)}" if one.what == "cached" else ""
     plain = ", its words only, since its structure takes too long to read" if one.plain else ""
-    return f"{one.what}{age} {one.source.handle} {one.wanted.label}: {size(one.source)}{plain}"
+    return f"{one.what}{age} {one.source.handle} {named(one.wanted.label, 80)}: {size(one.source)}{plain}"
 
 
 def _row(one: Got) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sandboxmcp.core.model import Hit, Scope, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.alike import told_once
 from sandboxmcp.tools.folding import folded, phrase_of, repeats
-from sandboxmcp.tools.items import Found, Others
+from sandboxmcp.tools.items import GONE, Found, Others
 
 _WIDENED = 3
 """So many of the best hits."""
@@ -78,7 +78,7 @@ def affordable(queries: Sequence[str], room: int) -> int:
 
 
 def _marked(hit: Hit) -> Hit:
-    return replace(hit, label=f"{hit.label} (its file is gone)")
+    return replace(hit, label=hit.label + GONE)
 
 
 def _widened(services: Services, hit: Hit, source: Source) -> Hit:

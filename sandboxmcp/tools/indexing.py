@@ -82,7 +82,7 @@ def index(
     if content is not None:
         if not content.strip():
             raise UsageError("content is empty", "Give a text with something in it.")
-        new = NewSource(clean_label(source or "", "text"), "text", services.project, services.session)
+        new = NewSource(clean_label(source or "", "text", services.masked), "text", services.project, services.session)
         tally = _Tally([services.store.add(new, content)])
     else:
         tally = _Tally(room=services.settings["limits.output"])
@@ -113,7 +113,9 @@ def _index_path(
             because = f" ({tally.refused[before]})" if tally.refused[before:] else ""
             fix = "A glob is relative to the project, and ignored files do not count."
             raise UsageError(f"no file matches {path[:200]!r}{because}", fix)
-    elif not _index_one(services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file"), tally):
+    elif not _index_one(
+        services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file", services.masked), tally
+    ):
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")
 
 
@@ -124,7 +126,7 @@ def _index_files(services: Services, files: Iterator[Path], base: Path, source: 
         for file in islice(files, max_files):
             number += 1
             name = _relative(file, Path(services.project) if source is None else base)
-            label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file")
+            label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file", services.masked)
             try:
                 if not _index_file(services, batch, file, label, tally):
                     tally.skip_binary(name)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from sandboxmcp.core.model import Hit, Outcome, Source
 from sandboxmcp.tools.extract import HEAD_LINES, TAIL_LINES, Numbered, error_lines
 
+GONE = " (its file is gone)"
+"""What stands behind the label of a passage whose file has been deleted."""
 THRESHOLD = 5_000
 """Bytes up to which an output comes back whole when the whole answer fits (the size rule)."""
 

@@ -23,7 +23,7 @@ import anyio.to_thread
 from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.core.processes import start_mark
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, answer, failure
+from sandboxmcp.tools.answer import Answer, answer, failure, masked_facts
 from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.items import Item
@@ -249,7 +249,7 @@ def _record(services: Services, background: Background) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, new = folder / f"{background.handle}.json", folder / f"{background.handle}.new"
         with os.fdopen(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as stream:
-            json.dump(_facts(services, background), stream)
+            json.dump(masked_facts(services.masked, _facts(services, background)), stream)
         new.replace(file)
 
 

@@ -11,7 +11,7 @@ from sandboxmcp.core.model import ContentKind, Scope, Source
 from sandboxmcp.services import Services
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
-from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.fence import named, one_line
 from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.items import Found
 from sandboxmcp.tools.passages import Section, Seen, query_facts, section, unanswered, wanted
@@ -149,7 +149,7 @@ def _ambiguous(found: Sequence[Source], source: str, budget_tokens: int) -> Answ
 
 
 def _row(one: Source) -> str:
-    label = one_line(one.label, 80)
+    label = named(one.label, 80)
     counts = f"{one.bytes} B, {counted(one.lines, 'line')}, {age_of(time.time() - one.created_at)}, {counted(one.hits, 'hit')}"
     return f"{one.handle} {label}: {one.kind}, {counts}" + ", its file is gone" * one.gone
 

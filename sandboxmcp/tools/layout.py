@@ -15,6 +15,7 @@ from functools import cache
 from sandboxmcp.core.model import Source
 from sandboxmcp.tools.budget import Page, cost, first_fitting, total_cost
 from sandboxmcp.tools.claims import Claim, item_claims, shared
+from sandboxmcp.tools.fence import fenced
 from sandboxmcp.tools.items import Found, Item
 from sandboxmcp.tools.passages import Section, Seen, least, section, unanswered, wanted
 from sandboxmcp.tools.receipt import reason, receipt, tally
@@ -170,15 +171,18 @@ def _answer_queries(
 def _terms_reserve(terms: Sequence[str], budget_tokens: int) -> int:
     if not terms:
         return 0
-    reserve = min(cost(_terms_line(terms)), int(_TERMS_SHARE * budget_tokens))
-    return reserve if reserve >= cost(_terms_line(terms[:_FEWEST_TERMS])) else 0
+    reserve = min(total_cost(_terms_lines(terms)), int(_TERMS_SHARE * budget_tokens))
+    return reserve if reserve >= total_cost(_terms_lines(terms[:_FEWEST_TERMS])) else 0
 
 
 def _add_terms(page: Page, terms: Sequence[str]) -> None:
     for number in range(len(terms), 0, -1):
-        if page.add(_terms_line(terms[:number])):
+        lines = _terms_lines(terms[:number])
+        if total_cost(lines) <= page.room:
+            page.add_all(lines)
             return
 
 
-def _terms_line(terms: Sequence[str]) -> str:
-    return "terms: " + ", ".join(terms)
+def _terms_lines(terms: Sequence[str]) -> list[str]:
+    """Words that a script chose are data: they stand behind the mark like everything else that it printed."""
+    return ["terms:", *fenced([", ".join(terms)])]

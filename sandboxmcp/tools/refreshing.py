@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
+from sandboxmcp.policy.secrets import MASKED
 from sandboxmcp.services import Services
 from sandboxmcp.store.catalogue import StoredFile
 from sandboxmcp.tools.indexing import index_again, stamp_of
@@ -44,7 +45,7 @@ def refresh(services: Services, scope: Scope) -> Refreshed:
         try:
             stamp = stamp_of(os.stat(_real(file.path)))
         except (OSError, ValueError):
-            if not file.gone:
+            if not file.gone and MASKED not in file.path:  # stored without a credential in its name: it cannot be looked at again
                 gone.append(file.handle)
             continue
         if stamp != file.stamp:

@@ -37,7 +37,7 @@ def test_an_empty_line_costs_only_the_mark() -> None:
     ids=["controls", "bar", "blank", "long", "empty"],
 )
 def test_a_label_is_one_short_harmless_line(label: str, clean: str) -> None:
-    assert clean_label(label, "#1").strip() == clean
+    assert clean_label(label, "#1", str).strip() == clean
 
 
 def test_a_long_text_on_one_line_is_cut_with_an_ellipsis() -> None:

@@ -123,7 +123,7 @@ def test_a_part_of_several_labels_forgets_none_of_them_and_lists_them(services: 
     handles = {store(services, label, f"{label}\n").handle for label in ("notes one", "notes two")}
     said = sources(services, action="forget", source="notes", budget_tokens=200)
     assert (said.is_error, {row["handle"] for row in said.structured["sources"]}) == (True, handles)
-    assert said.text.startswith("2 sources have 'notes' in their label, none was forgotten") and "notes two: " in said.text
+    assert said.text.startswith("2 sources have 'notes' in their label, none was forgotten") and '"notes two": ' in said.text
     assert sources(services, action="forget", handle=", ".join(handles), budget_tokens=200).structured == {"forgotten": 2}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,8 +74,9 @@ def make_broker(
     session: str,
     resolver: Resolver = system_resolver,
     environment: Mapping[str, str] | None = None,
+    mask: Callable[[str], str] | None = None,
 ) -> Broker | None:
-    """The broker of a session; None when its packs or its settings let nothing out.
+    """The broker of a session; None when its packs or its settings let nothing out. `mask` takes credentials out of its log.
 
     Raises:
         UsageError: a setting of the network cannot be used.
@@ -96,7 +97,7 @@ def make_broker(
         gate=gate_of(settings, resolver),
         box=box,
         spares=Spares(box),
-        audit=AuditLog(settings.data_dir / AUDIT_FILE),
+        audit=AuditLog(settings.data_dir / AUDIT_FILE, mask),
         session=session,
         environment=dict(os.environ if environment is None else environment),
         interpreter=interpreter,

@@ -1,0 +1,258 @@
+"""Other readings of captured bytes, each with the way back: as a terminal shows them, and with an encoding undone.
+
+A credential is looked for in every reading, and masked in the bytes that it came from. Both readings are linear in the bytes.
+Not covered: letters that only look alike (full width, homoglyphs), text that is drawn by moving the cursor, and whole texts in
+base64 or as a hex dump.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+from ahocorasick_rs import BytesAhoCorasick
+
+from sandboxmcp.core.text import CONTROL_SEQUENCES, PLAIN_BYTES, UNSHOWN
+
+_SEQUENCES = re.compile(CONTROL_SEQUENCES)
+_BACKSPACES = re.compile(rb"\x08{1,64}")
+_HALVES = re.compile(rb"\x00(?:(?<=[\x20-\x7e]\x00)(?=[\x20-\x7e]\x00)|(?<=\x00[\x20-\x7e]\x00))")
+"""Every other byte of UTF-16 without a byte order mark. Elsewhere NUL separates, as in /proc/self/environ."""
+_SOFT_BREAK = re.compile(rb"=\r?\n")
+_SOFT_LENGTH = 60
+"""A line of quoted-printable that goes on is about 76 bytes long (RFC 2045, 6.7); a shorter one is somebody's `x =`."""
+_CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\v\f\r"})
+_CONTROL_RUNS = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
+
+_ENCODED = re.compile(
+    rb"\\(?<!\\\\)\\*+(?:u00(?P<u>[0-9a-fA-F]{2})|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0]))"
+    rb"|%(?P<p>[0-7][0-9a-fA-F])"
+    rb"|=(?P<q>0[0-9A-F]|1B|20|22|27|2C|3A|3B|3D|5F)"
+    rb"|&(?:amp;)*(?:\#x(?P<h>[0-9a-fA-F]{2})|\#0{0,3}(?P<d>\d{2,3})|(?P<e>quot|apos|lt|gt|nbsp|amp));"
+    rb"|\"(?P<t>\")|'(?P<s>')"
+)
+_FORM = re.compile(_ENCODED.pattern + rb"|(?P<f>\+)")
+"""Where percent signs encode, a plus is a blank; elsewhere it is itself."""
+_PERCENT = re.compile(rb"%[0-7][0-9a-fA-F]")
+_MARKS = (b"\\", b"%", b"&", b"=", b'""', b"''")
+"""One of them is in whatever is encoded; they are looked for ten times as fast as the pattern is."""
+_LETTERS = {
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"b": b"\x08",
+    b"f": b"\f",
+    b"v": b"\v",
+    b"e": b"\x1b",
+    b"E": b"\x1b",
+    b"0": b"\0",
+}
+_ENTITIES = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
+_BASES = {"u": 16, "x": 16, "o": 8, "p": 16, "q": 16, "h": 16, "d": 10}
+
+_PART = 16 << 10
+"""Bytes of whole lines that are shown at once: where one line holds an escape, not the whole text is read again."""
+_Part = tuple[bytes, int, int]
+"""What stands in the view for the bytes from one place to another: these themselves, or one byte."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Another reading of some bytes."""
+
+    text: bytes
+    _parted: Callable[[], Iterable[_Part]]
+    """What the text is made of; asked for only when something was found in it."""
+    under: View | None = None
+    """The view that this one is a view of."""
+
+    def source(self, start: int, end: int) -> tuple[int, int]:
+        """The range of bytes that a range of the text, which is not empty, came from."""
+        start, end = self._place(start)[0], self._place(end - 1)[1]
+        return (start, end) if self.under is None else self.under.source(start, end)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        begins, parts = self._parts
+        index = bisect_right(begins, at) - 1
+        length, start, end = parts[index]
+        if length != end - start:
+            return start, end
+        return start + at - begins[index], start + at - begins[index] + 1
+
+    @cached_property
+    def _parts(self) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """Where the parts begin in the text; their lengths there, and where they come from."""
+        begins, parts, total = [], [], 0
+        for text, start, end in self._parted():
+            begins.append(total)
+            parts.append((len(text), start, end))
+            total += len(text)
+        return begins, parts
+
+
+def as_shown(data: bytes) -> Iterator[tuple[int, View]]:
+    """The parts of the bytes, with where they begin, in which a terminal shows something else than is written.
+
+    Parts are whole lines. Views of them lack what is not shown, and lines of quoted-printable are joined.
+    """
+    if not _is_plain(data):
+        for start, end in _parts(data):
+            if (view := _shown(data[start:end])) is not None:
+                yield start, view
+
+
+def wholly_shown(data: bytes) -> View | None:
+    """All of the bytes as a terminal shows them; None when they are shown as they are."""
+    return _shown(data)
+
+
+def _is_plain(data: bytes) -> bool:
+    return not data.translate(None, PLAIN_BYTES) and b"=\n" not in data and b"=\r\n" not in data
+
+
+def _parts(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where whole lines of some kilobytes begin and end, none of them between lines of quoted-printable that go on."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PART) + 1
+        while end > 0 and (data.endswith(b"=\n", start, end) or data.endswith(b"=\r\n", start, end)):
+            end = data.find(b"\n", end) + 1
+        end = end or len(data)
+        yield start, end
+        start = end
+
+
+def _shown(data: bytes) -> View | None:
+    """One step after the other, each only where something of its kind is there; all but two are single calls into C."""
+    if _is_plain(data):
+        return None
+    view: View | None = None
+    for mark, step in _STEPS:
+        text = data if view is None else view.text
+        if (mark is None or mark in text) and (made := step(text)) is not None:
+            view = made if view is None else replace(made, under=view)
+    return view
+
+
+def _removed(pattern: re.Pattern[bytes]) -> Callable[[bytes], View | None]:
+    def step(data: bytes) -> View | None:
+        text = pattern.sub(b"", data)
+        return View(text, lambda: _without(data, (match.span() for match in pattern.finditer(data)))) if text != data else None
+
+    return step
+
+
+def _without_spans(spans: Callable[[bytes], Iterable[tuple[int, int]]]) -> Callable[[bytes], View | None]:
+    def step(data: bytes) -> View | None:
+        found = _merged(spans(data))
+        return View(b"".join(text for text, _, _ in _without(data, found)), lambda: _without(data, found)) if found else None
+
+    return step
+
+
+def _overstruck(data: bytes) -> Iterator[tuple[int, int]]:
+    """Backspaces with as many characters before them: bold and underlined words of manual pages."""
+    floor = 0
+    for match in _BACKSPACES.finditer(data):
+        start, end = match.span()
+        first = start
+        for _ in range(end - start):
+            if first <= floor or data[first - 1] == 0x0A:
+                break
+            first -= 1
+            while first > floor and data[first] & 0xC0 == 0x80:
+                first -= 1
+        floor = end
+        yield first, end
+
+
+def _soft_breaks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where lines of quoted-printable go on."""
+    for match in _SOFT_BREAK.finditer(data):
+        line = data[max(0, match.start() - _SOFT_LENGTH) : match.start()]
+        if len(line) == _SOFT_LENGTH and b"\n" not in line and not line.endswith(b"="):
+            yield match.span()
+
+
+def _without_controls(data: bytes) -> View | None:
+    text = data.translate(None, _CONTROLS)
+    if len(text) == len(data):
+        return None
+    return View(text, lambda: _without(data, (match.span() for match in _CONTROL_RUNS.finditer(data))))
+
+
+def _unshown_spans(data: bytes) -> Iterator[tuple[int, int]]:
+    others = data.translate(None, PLAIN_BYTES)
+    if others and _unshown().find_matches_as_indexes(others):
+        yield from ((start, end) for _, start, end in _unshown().find_matches_as_indexes(data))
+
+
+def decoded(data: bytes) -> View | None:
+    """The bytes with escapes, percent signs, entities, quoted-printable and doubled quotes undone once; None without any."""
+    if not any(mark in data for mark in _MARKS) or not _ENCODED.search(data):
+        return None
+    pattern = _FORM if b"+" in data and _PERCENT.search(data) else _ENCODED
+    return View(pattern.sub(_byte, data), lambda: _decoded_parts(data, pattern))
+
+
+@cache
+def _unshown() -> BytesAhoCorasick:
+    """Finds what UTF-8 makes of invisible characters, of combining marks and of variation selectors."""
+    ranges = re.findall("(.)(?:-(.))?", UNSHOWN + "\u0300-\u036f\ufe00-\ufe0f", re.DOTALL)
+    codes = {code for first, last in ranges for code in range(ord(first), ord(last or first) + 1)}
+    return BytesAhoCorasick([chr(code).encode() for code in sorted(codes)])
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _without(data: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[_Part]:
+    at = 0
+    for start, end in spans:
+        if start > at:
+            yield data[at:start], at, start
+        at = end
+    if at < len(data):
+        yield data[at:], at, len(data)
+
+
+def _decoded_parts(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[_Part]:
+    at = 0
+    for match in pattern.finditer(data):
+        start, end = match.span()
+        if start > at:
+            yield data[at:start], at, start
+        yield _byte(match), start, end
+        at = end
+    if at < len(data):
+        yield data[at:], at, len(data)
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    kind = match.lastgroup or ""
+    value = match[kind]
+    if kind in _BASES:
+        return bytes([int(value, _BASES[kind]) & 0xFF])
+    return b" " if kind == "f" else _LETTERS.get(value, value) if kind == "c" else _ENTITIES.get(value, value)
+
+
+_STEPS: tuple[tuple[bytes | None, Callable[[bytes], View | None]], ...] = (
+    (b"\x1b", _removed(_SEQUENCES)),
+    (b"\xc2\x9b", _removed(_SEQUENCES)),
+    (None, _without_spans(_unshown_spans)),
+    (b"\0", _removed(_HALVES)),
+    (b"\x08", _without_spans(_overstruck)),
+    (b"=", _without_spans(_soft_breaks)),
+    (None, _without_controls),
+)
+"""Each with a byte that is in whatever it is about."""
