@@ -36,7 +36,9 @@ def _held(folder: Path) -> list[str]:
 
 
 CALLS: dict[str, dict[str, Any]] = {
-    "label": {"ctx_batch_execute": {"commands": [{"label": TOKEN, "command": "echo a"}, {"label": f"x {TOKEN}", "command": "false"}]}},
+    "label": {
+        "ctx_batch_execute": {"commands": [{"label": TOKEN, "command": "echo a"}, {"label": f"x {TOKEN}", "command": "false"}]}
+    },
     "long-label": {"ctx_batch_execute": {"commands": [{"label": "x" * 70 + " " + TOKEN, "command": "seq 3000"}]}},
     "queries": {"ctx_batch_execute": {"commands": ["seq 3000"], "queries": [TOKEN, f"password={PASSWORD}"], "intent": TOKEN}},
     "code": {"ctx_execute": {"code": f"print({TOKEN!r}); raise ValueError({TOKEN!r})", "intent": TOKEN, "queries": [TOKEN]}},
@@ -90,7 +92,11 @@ async def test_a_token_in_every_argument_of_every_tool_is_neither_kept_nor_retur
 @pytest.mark.anyio
 @pytest.mark.usefixtures("sandbox")
 async def test_what_a_killed_server_had_captured_is_masked_before_anything_reads_it(
-    server: StdioServerParameters, project: Path, environment: dict[str, str], tmp_path: Path, processes_of: Callable[[int], set[int]]
+    server: StdioServerParameters,
+    project: Path,
+    environment: dict[str, str],
+    tmp_path: Path,
+    processes_of: Callable[[int], set[int]],
 ) -> None:
     process = subprocess.Popen(
         [server.command, *server.args], cwd=project, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
