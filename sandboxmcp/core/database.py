@@ -208,6 +208,8 @@ class Database:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+        if not self.read_only:
+            self._reserve.hold()  # the write-ahead log is gone now: there may be room that there was not before
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[Connection]:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation
-
 from sandboxmcp.policy import private_keys
 from sandboxmcp.policy.patterns import beginnings
 from sandboxmcp.policy.views import as_shown, decoded, wholly_shown
@@ -130,6 +128,8 @@ class Redactor:
     """
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
+        from ahocorasick_rs import BytesAhoCorasick, Implementation  # packs without shapes are read in each call of a hook
+
         self._shapes = tuple(shapes)
         self._marks = [_KEY_MARK, _DEEP_MARK, *(shape.mark for shape in shapes)]
         keys: dict[bytes, tuple[list[int], list[int]]] = {word: ([], []) for word in private_keys.WORDS}

@@ -12,10 +12,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-
-from ahocorasick_rs import BytesAhoCorasick
+from typing import TYPE_CHECKING
 
 from sandboxmcp.core.text import CONTROL_SEQUENCES, PLAIN_BYTES, UNSHOWN
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import BytesAhoCorasick
 
 _SEQUENCES = re.compile(CONTROL_SEQUENCES)
 _BACKSPACES = re.compile(rb"\x08{1,64}")
@@ -201,6 +203,8 @@ def decoded(data: bytes) -> View | None:
 @cache
 def _unshown() -> BytesAhoCorasick:
     """Finds what UTF-8 makes of invisible characters, of combining marks and of variation selectors."""
+    from ahocorasick_rs import BytesAhoCorasick
+
     ranges = re.findall("(.)(?:-(.))?", UNSHOWN + "\u0300-\u036f\ufe00-\ufe0f", re.DOTALL)
     codes = {code for first, last in ranges for code in range(ord(first), ord(last or first) + 1)}
     return BytesAhoCorasick([chr(code).encode() for code in sorted(codes)])

@@ -24,7 +24,7 @@ _RECEIPTS_SHARE = 0.6
 """Part of the budget that receipts may take before their list is condensed."""
 _TOLD_SHARE = 0.4
 """Part of the budget for the receipts of the most telling items of a condensed list."""
-_TERMS_SHARE = 0.06
+_TERMS_SHARE = 0.07
 _FEWEST_TERMS = 3
 _MANY_ITEMS = 8
 """From so many on a failed one could be overlooked."""

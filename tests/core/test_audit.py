@@ -44,3 +44,10 @@ def test_a_log_that_cannot_be_opened_says_so_before_anything_happens(tmp_path: P
     os.symlink("elsewhere", tmp_path / "log")
     with pytest.raises(OSError, match="symbolic links"):
         AuditLog(tmp_path / "log").open()
+
+
+def test_credentials_are_masked_before_a_value_is_cut(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "log", lambda text: text.replace("secret-0123456789", "[masked]"))
+    log.add("x", {"reason": "y" * 1_990 + "secret-0123456789", "hosts": ["secret-0123456789.example"], "n": 1})
+    told = json.loads((tmp_path / "log").read_text())
+    assert (told["reason"], told["hosts"], told["n"]) == ("y" * 1_990 + "[masked]", ["[masked].example"], 1)

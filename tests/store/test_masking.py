@@ -45,3 +45,12 @@ def test_pictures_are_left_alone_and_not_indexed(tmp_path: Path) -> None:
         source = store.add(NewSource("p", "artifact", "p", "s", mime="image/png"), TEXT)
         assert (b"".join(store.raw(source.handle)), source.chunks) == (TEXT, 0)
         assert (store.repair().sources, store.get(source.handle).chunks) == (1, 0)
+
+
+def test_labels_and_paths_are_masked_before_they_are_stored(tmp_path: Path) -> None:
+    with Store(tmp_path, mask=_mask) as store:
+        source = store.add(NewSource("pin 1234567", "file", "p", "s", path="/home/1234567/f"), b"a text\n")
+        again = store.add(NewSource("pin 1234567", "file", "p", "s", path="/home/1234567/f"), b"a text\n")
+        assert (source.label, again.handle, again.unchanged) == ("pin [pin]", source.handle, True)
+    held = [file.name for file in tmp_path.rglob("*") if file.is_file() and b"1234567" in file.read_bytes()]
+    assert held == []
