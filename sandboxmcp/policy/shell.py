@@ -71,6 +71,8 @@ class _Walk:
         self.aliases: dict[str, str] = {}
         self.swallowed: dict[int, list[Node]] = {}
         """Words of a command, by its node, that stand in the redirections around it."""
+        self.trailing: dict[int, Node] = {}
+        """Statements whose redirections belong to a command, by that command's node."""
         self.stack: list[tuple[Node, Streams]] = []
 
     def facts(self, streams: Streams) -> Iterator[Fact]:
@@ -107,6 +109,8 @@ class _Walk:
         self.stack.append((root, streams))
         while self.stack:
             node, streams = self.stack.pop()
+            if (statement := self.trailing.get(node.id)) is not None:
+                streams = self.redirects(streams, statement)
             match node.type:
                 case "command":
                     yield from self.command(node, streams)
@@ -215,17 +219,18 @@ class _Walk:
         return command_of(words, outer)
 
     def redirected(self, node: Node, streams: Streams) -> None:
-        """A statement with redirections."""
+        """A statement with redirections. The grammar gives those of the last command of a list or pipeline to all of it."""
         redirects, body = redirects_of(node), node.child_by_field_name("body")
-        inside = self.redirects(streams, node)
+        self.push(redirects, streams)
         if body is None:
-            self.push(redirects, streams)
             return
         if raw_of(body, self.source).strip() == "exec":
-            streams.sinks.update(inside.sinks)
-        self.push(redirects, streams)
+            streams.sinks.update(self.redirects(streams, node).sinks)
+        self.stack.append((body, streams))
+        while body.type in ("list", "pipeline") and body.named_child_count:
+            body = body.named_children[-1]
+        self.trailing[body.id] = node
         self.swallowed[body.id] = swallowed_words(redirects)
-        self.stack.append((body, inside))
 
     def pipeline(self, node: Node, streams: Streams) -> None:
         stages = [child for child in node.children if child.is_named]

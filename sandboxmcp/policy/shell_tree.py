@@ -58,6 +58,9 @@ class Parsed:
     lines: list[int] = field(default_factory=list)
     """Where each line begins; empty: not looked up yet."""
 
+    pieces: list[Node] = field(default_factory=list)
+    """Kept, so that no other tree's nodes get the same identity."""
+
     def line(self, at: int) -> int:
         """The line of a place, from 1."""
         if not self.lines:
@@ -84,7 +87,10 @@ class Parsed:
         parser = _parser()
         parser.included_ranges = [tree_sitter.Range(first, last, start, end)]
         tree, self.left_s = _parsed(parser, self.codes[depth], self.left_s)
-        return None if tree is None else tree.root_node
+        if tree is None:
+            return None
+        self.pieces.append(tree.root_node)
+        return tree.root_node
 
 
 @cache
@@ -142,8 +148,12 @@ def commands_in(root: Node) -> Iterator[tuple[int, int]]:
         node, end = stack.pop()
         if node.type == "command" and not node.has_error and (name := node.child_by_field_name("name")) is not None:
             yield name.start_byte, max(node.end_byte, end)
-        end = node.end_byte if node.type == "redirected_statement" and not node.has_error else 0
-        stack.extend((child, end) for child in node.named_children)
+        children = node.named_children
+        stack.extend((child, 0) for child in children)
+        if node.type == "redirected_statement" and children and not node.has_error:
+            stack[-len(children)] = children[0], node.end_byte
+        elif node.type in ("pipeline", "list") and children:  # the grammar gives the redirections of the last command to all
+            stack[-1] = children[-1], end
 
 
 def missed_commands(parsed: Parsed, seen: Mapping[int, int]) -> list[Span]:
