@@ -49,6 +49,10 @@ class Heredoc:
         text = (self.body, self.text_end)
         return not self.quoted and (source.find(b"$", *text) >= 0 or source.find(b"`", *text) >= 0)
 
+    def joins(self, source: bytes) -> bool:
+        """Whether an expansion in its text has lines that bash joins before it reads the expansion, even between single quotes."""
+        return any(b"\\\n" in source[start:stop] for start, stop in zip(self.holes[::2], self.holes[1::2], strict=True))
+
     def text(self, source: bytes, expanded: Callable[[str], str]) -> str:
         """Its text; `expanded` gives what an expansion such as `$x` becomes."""
         pieces: list[str] = []
@@ -64,21 +68,23 @@ class Heredoc:
         return found.decode("utf-8", "replace")
 
 
-_BLANK = bytes(one if one == 10 else 32 for one in range(256))
+BLANK = bytes(one if one == 10 else 32 for one in range(256))
 _FILLER = bytes(one if one == 10 else 104 for one in range(256))
 
 
-def without_heredocs(source: bytes, heredocs: Sequence[Heredoc]) -> bytes:
+def without_heredocs(source: bytes, heredocs: Sequence[Heredoc], others: Sequence[tuple[int, bytes]] = ()) -> bytes:
     """The code as long as it was, with every place and line where it was: `<<EOF` is `<hhhh`, and the texts are blank.
 
-    What reads the tree of it knows a heredoc by the place of its operator.
+    What reads the tree of it knows a heredoc by the place of its operator. `others`: what else to replace, by place.
     """
     code = bytearray(source)
+    for at, text in others:
+        code[at : at + len(text)] = text
     for one in heredocs:
         filler = source[one.at + 1 : one.end].translate(_FILLER)
         code[one.at : one.end] = b"<" + (b'"' + filler[1:-1] + b'"' if b"\n" in filler else filler)
         if one.body >= 0:
-            code[one.body : one.after] = source[one.body : one.after].translate(_BLANK)
+            code[one.body : one.after] = source[one.body : one.after].translate(BLANK)
     return bytes(code)
 
 

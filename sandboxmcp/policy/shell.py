@@ -17,7 +17,7 @@ from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, S
 from sandboxmcp.policy.programs import Knowledge
 from sandboxmcp.policy.shell_scan import Span, pieces_of
 from sandboxmcp.policy.shell_streams import Streams, loosely_redirected, redirect_touches, redirected, redirects_of, swallowed_words
-from sandboxmcp.policy.shell_tree import Parsed, commands_in, constants_of, is_seen, missed_commands, parse
+from sandboxmcp.policy.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
 from sandboxmcp.policy.shell_words import Variables, loose_word, raw_of, spread_braces, text_of, with_arguments, words_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _MOST_CALLS = 20
 """Of one function with arguments of their own; with more its body is looked at once for all."""
 _Call = tuple[Sink, Sink, tuple[str, ...] | None]
 """How a function is called: where its output goes, and its arguments, None for any."""
+_NOWHERE = "sandboxmcp-no-line-is-this"
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
@@ -62,6 +63,8 @@ class _Walk:
         self.parsed, self.knowledge = parsed, knowledge
         self.source = parsed.codes[0]
         """The code that the nodes are of: that of a heredoc's text has its own."""
+        self.names = {span.name for span in parsed.scan.commands} if parsed.root.has_error else None
+        """Where commands may begin, if the grammar has lost its way: what else it takes for one is none."""
         self.variables: Variables = constants_of(parsed.root, self.source)
         self.functions: dict[str, list[tuple[Node, bytes]]] = {}
         self.defined: list[str] = []
@@ -169,7 +172,9 @@ class _Walk:
     def command(self, node: Node, streams: Streams) -> Iterator[Fact]:
         streams = self.redirects(streams, node)
         self.push(node.children, streams)
-        yield from self.started(self.simple(node, streams), streams)
+        name = node.child_by_field_name("name")
+        if self.names is None or (name is not None and name.start_byte in self.names):
+            yield from self.started(self.simple(node, streams), streams)
 
     def started(self, found: Command | Unknown | None, streams: Streams) -> Iterator[Fact]:
         if isinstance(found, Command) and found.name in self.aliases:
@@ -221,7 +226,7 @@ class _Walk:
     def redirected(self, node: Node, streams: Streams) -> None:
         """A statement with redirections. The grammar gives those of the last command of a list or pipeline to all of it."""
         redirects, body = redirects_of(node), node.child_by_field_name("body")
-        self.push(redirects, streams)
+        self.push([child for child in node.children if child != body], streams)
         if body is None:
             return
         if raw_of(body, self.source).strip() == "exec":
@@ -255,13 +260,12 @@ class _Walk:
 
     def substitution(self, node: Node, streams: Streams) -> None:
         """`$(…)`, or backticks; those in which a backslash takes one layer of quoting away are code of their own (`rest`)."""
-        raw = raw_of(node, self.source)
-        if not (raw.startswith("`") and "\\" in raw):
+        if node.start_byte not in self.parsed.escaped:
             self.push(node.children, streams)
 
     def rest(self, streams: Streams) -> Iterator[Fact]:
         """What runs and the tree does not hold: substitutions in heredocs, backticks with backslashes, and what it has lost."""
-        scan, seen = self.parsed.scan, dict(commands_in(self.parsed.root))
+        scan, seen = self.parsed.scan, dict(self.parsed.commands_in(self.parsed.root))
         for region in scan.regions:
             yield from self.piece(region.start, region.end, region.depth, streams.into_pipe("1"), seen)
         for ticks in scan.backticks:
@@ -274,9 +278,11 @@ class _Walk:
                 yield from self.loose(span, streams)
         yield from (Unknown(self.parsed.line(at), what) for at, what in scan.unclear)
         for heredoc in scan.heredocs:
-            if heredoc.doubtful:
-                text = heredoc.text(self.parsed.source, lambda raw: raw)
-                yield Embedded(self.parsed.line(heredoc.body), "shell", text)
+            if heredoc.doubtful or heredoc.joins(self.parsed.source):
+                text = self.parsed.source[heredoc.body : heredoc.text_end].decode("utf-8", "replace")
+                joined_lines = re.sub(r"(\\\\)|\\\n", r"\1", text)
+                code = text if heredoc.doubtful else f": <<{_NOWHERE}\n{joined_lines}\n{_NOWHERE}\n"
+                yield Embedded(self.parsed.line(heredoc.body) - (not heredoc.doubtful), "shell", code)
 
     def loose(self, span: Span, streams: Streams) -> Iterator[Fact]:
         """A command that the grammar does not understand even alone, by the words that the scan finds."""
@@ -287,7 +293,7 @@ class _Walk:
             text = loose_word(raw, self.variables)
             if not piece.operator:
                 words += [Word(one, line) for one in (spread_braces(text) if not set(raw) & set("'\"\\") else [text])]
-            elif (heredoc := self.parsed.text_at(piece.start - 1, self.variables)) is not None:
+            elif (heredoc := self.parsed.text_at(piece.operator_at, text, self.variables)) is not None:
                 streams = streams.reading(heredoc)
             else:
                 streams = loosely_redirected(streams, piece.operator.decode(), text)
@@ -302,7 +308,7 @@ class _Walk:
         if root is None:
             yield Unknown(self.parsed.line(start), "shell code that takes too long to parse")
             return
-        found = dict(commands_in(root))
+        found = dict(self.parsed.commands_in(root))
         if all(seen.get(at, 0) >= stop for at, stop in found.items()) and found:
             return
         seen |= {at: max(stop, seen.get(at, 0)) for at, stop in found.items()}

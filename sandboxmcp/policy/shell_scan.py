@@ -10,12 +10,16 @@ One pass with a stack of its own. `((` and `$((` that turn out to hold commands 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sandboxmcp.policy.heredocs import Heredoc, read_body, read_delimiter
 
 _MOST_REWINDS = 100
+_MOST_SPLITS = 3
+_JOINED = {b"$": b"({['\"", b"<": b"<(&>-", b">": b">(&|", b"&": b"&>", b"|": b"|&", b";": b";&", b"(": b"("}
+"""What may follow the first letter of an operator in it."""
 _MOST_DEPTH = 8
 """Heredocs in substitutions in the texts of heredocs."""
 _RESERVED = frozenset(b"if then elif else fi while until do done { } !".split())
@@ -23,11 +27,13 @@ _ENDS = frozenset(b"fi done } esac".split())
 """Behind these only redirections and separators may stand."""
 _PREFIXES = frozenset({b"time", b"coproc"})
 """What follows may be a compound command, or words of a simple one."""
-_AFTER_PREFIX = _RESERVED | {b"for", b"select", b"case", b"function", b"[["}
+_AFTER_PREFIX = _RESERVED | _PREFIXES | {b"for", b"select", b"case", b"function", b"[["}
 _BLANK = re.compile(rb"(?:[ \t]|\\\n)+")
 _WORD = re.compile(rb"[^ \t\n\\'\"`$;&|<>()\[#]+")
 _COMMENT = re.compile(rb"#[^\n]*")
 _OPERATOR = re.compile(rb"&>>|&>|<<<|<<-|<<|<&|<>|>>|>&|>\||<|>|;;&|;;|;&|;|&&|&|\|\||\|&|\||\n")
+_SPLIT = re.compile(rb"(?:\$|<<?|>|&>?|\||;|\()(?:\\\n)+(?=[\w'\"{(\[<>&|;-])")
+_SHIFT = re.compile(rb"<<")
 _SINGLE = re.compile(rb"'[^']*'?")
 _ANSI = re.compile(rb"\$'(?:[^'\\]|\\.)*'?", re.DOTALL)
 _BACKTICKS = re.compile(rb"`((?:[^`\\]|\\.)*)`?", re.DOTALL)
@@ -70,6 +76,7 @@ class Piece(NamedTuple):
     end: int
     operator: bytes
     """Of the redirection that it is the target of; empty: of none."""
+    operator_at: int
 
 
 class Region(NamedTuple):
@@ -96,6 +103,14 @@ class Scan:
     heredocs: list[Heredoc] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     backticks: list[Backticks] = field(default_factory=list)
+    herestrings: list[Region] = field(default_factory=list)
+    """Their operators."""
+    shifts: list[Region] = field(default_factory=list)
+    """`<<` in sums, which the grammar may take for a heredoc."""
+    split: list[Region] = field(default_factory=list)
+    """Operators and beginnings of expansions that go on behind a backslash at the end of a line, without the rest."""
+    keywords: list[Region] = field(default_factory=list)
+    """`time` and `coproc`, with options and name, before what is no plain command: the grammar takes them for programs."""
     unclear: list[tuple[int, str]] = field(default_factory=list)
     """Places that versions of bash read in different ways, or that this scan does not follow, each with what it is."""
 
@@ -129,6 +144,7 @@ class _Frame:
     """What the next word is when it is no word of the command."""
     operator: bytes = b""
     """Of the redirection whose target comes next."""
+    operator_at: int = -1
     begun: int = -1
     name: int = -1
     stop: int = 0
@@ -218,6 +234,10 @@ class _Scanner:
         plain = _PLAIN[frame.kind].match(self.source, self.at, frame.end)
         if plain is not None:
             frame.plain = plain[0][-1:].isspace()
+            if frame.kind in ("sum", "subscript") and b"<<" in plain[0]:
+                self.found.shifts += [
+                    Region(one.start(), one.end(), self.depth) for one in _SHIFT.finditer(self.source, self.at, plain.end())
+                ]
             self.at = plain.end()
             return
         mark = self.source[self.at : self.at + 1]
@@ -274,6 +294,9 @@ class _Scanner:
         found = self.found
         found.commands = [one for one in found.commands if one.start < at or one.depth != self.depth]
         found.heredocs = [one for one in found.heredocs if one.at < at or one.depth != self.depth]
+        found.herestrings = [one for one in found.herestrings if one.start < at or one.depth != self.depth]
+        found.shifts = [one for one in found.shifts if one.start < at or one.depth != self.depth]
+        found.keywords = [one for one in found.keywords if one.start < at or one.depth != self.depth]
         found.backticks = [one for one in found.backticks if one.at < at or one.depth != self.depth]
         self.waiting = [one for one in self.waiting if one[0].at < at or one[0].depth != self.depth]
 
@@ -305,6 +328,8 @@ class _Scanner:
             self.at += 1
 
     def dollar(self, frame: _Frame, quoted: bool) -> None:
+        if frame.kind != "code" and (split := _SPLIT.match(self.source, self.at, frame.end)):
+            self.found.split.append(Region(self.at, split.end(), self.depth))
         following = self.source[self.at + 1 : self.at + 3]
         if following == b"((" and self.at not in self.commands_in_brackets:
             self.open("sum", 3, quoted=quoted)
@@ -350,6 +375,8 @@ class _Scanner:
             self.at = plain.end()
             return
         mark = self.source[self.at : self.at + 1]
+        if mark in b"$<>&|;(" and (split := _SPLIT.match(self.source, self.at, frame.end)):
+            self.found.split.append(Region(self.at, split.end(), self.depth))
         if mark == b"#":
             if frame.word < 0:
                 self.at = self.match(_COMMENT, frame).end()
@@ -384,7 +411,8 @@ class _Scanner:
     def subscript(self, frame: _Frame) -> None:
         """`name[` where an assignment may stand goes on to its `]`, over blanks too."""
         text = self.source[frame.word : self.at]
-        if frame.starting and not frame.awaits and frame.plain and _NAME.fullmatch(text):
+        starting = frame.starting or (frame.prefix and frame.words == 1)
+        if starting and not frame.awaits and frame.plain and _NAME.fullmatch(text):
             self.open("subscript", 1)
         else:
             self.at += 1
@@ -398,6 +426,8 @@ class _Scanner:
             frame.plain = False
             return self.open("pattern", 1)
         self.end_word(frame)
+        if frame.prefix and frame.words <= 1 + (frame.prefix == b"coproc") and not _EMPTY_BRACKETS.match(self.source, self.at):
+            self.end_prefix(frame, self.at)
         empty = _EMPTY_BRACKETS.match(self.source, self.at, frame.end)
         if frame.cases and frame.cases[-1]:
             self.at += 1
@@ -440,8 +470,10 @@ class _Scanner:
             if operator in (b"<<", b"<<-"):
                 self.heredoc(frame, operator)
             else:
+                if operator == b"<<<":
+                    self.found.herestrings.append(Region(self.at, self.at + 3, self.depth))
+                frame.awaits, frame.operator, frame.operator_at = frame.awaits or "target", operator, self.at
                 self.at += len(operator)
-                frame.awaits, frame.operator = frame.awaits or "target", operator
             return
         self.end_word(frame)
         in_pipe = operator in (b"|", b"|&") and frame.name >= 0
@@ -502,16 +534,27 @@ class _Scanner:
                 self.end_compound(frame)
             return
         if self.words is not None and len(self.frames) == 1:
-            self.words.append(Piece(start, self.at, frame.operator if frame.awaits == "target" else b""))
+            self.words.append(Piece(start, self.at, frame.operator if frame.awaits == "target" else b"", frame.operator_at))
         if frame.awaits:
             self.awaited(frame, text)
         elif frame.starting:
             self.first(frame, start, text.replace(b"\\\n", b""))
-        elif frame.prefix and frame.words <= 1 + (frame.prefix == b"coproc") and text in _AFTER_PREFIX:
-            self.forget_command(frame)
+        elif frame.prefix and self.ends_prefix(frame, start, text):
+            self.end_prefix(frame, start)
             self.first(frame, start, text)
         elif not (frame.prefix == b"time" and text in (b"-p", b"--")):
             frame.words += 1
+
+    def ends_prefix(self, frame: _Frame, start: int, text: bytes) -> bool:
+        """Whether the word behind `time` or `coproc` begins a command that is more than a program and its arguments."""
+        named = frame.prefix == b"coproc"
+        if frame.words > 1 + named:
+            return False
+        return text in _AFTER_PREFIX or (frame.words == 1 and _ASSIGNED.match(self.source, start, self.at) is not None)
+
+    def end_prefix(self, frame: _Frame, at: int) -> None:
+        self.found.keywords.append(Region(frame.name, at, self.depth))
+        self.forget_command(frame)
 
     def awaited(self, frame: _Frame, text: bytes) -> None:
         awaits, frame.awaits = frame.awaits, ""
@@ -575,9 +618,33 @@ class _Scanner:
         frame.starting, frame.awaits = False, ""
 
 
-def scan(source: bytes) -> Scan:
-    """Where commands, heredocs and backticks with backslashes stand in shell code. Never raises; time grows with the length."""
-    return _Scanner(source).run()
+def scan(source: bytes) -> tuple[Scan, bytes]:
+    """Where commands, heredocs and backticks with backslashes stand in shell code, and the code as it was scanned.
+
+    An operator that is split over lines (`<`, a backslash, the end of the line, `<EOF`) is joined first: the code returned holds
+    the end of the line before it. Never raises; time grows with the length.
+    """
+    found = _Scanner(source).run()
+    for _ in range(_MOST_SPLITS):
+        joints = [(at, end, mark) for at, end, mark in _split_operators(source, found)]
+        if not joints:
+            return found, source
+        code = bytearray(source)
+        for at, end, mark in joints:
+            code[at:end] = source[at + len(mark) : end] + mark
+        source = bytes(code)
+        doubt = [(at, "an operator that is split over two lines") for at, *_ in joints]
+        found = _Scanner(source).run()
+        found.unclear += doubt
+    return found, source
+
+
+def _split_operators(source: bytes, found: Scan) -> Iterator[tuple[int, int, bytes]]:
+    """Those whose two parts are one operator, or the beginning of an expansion, each with its first part."""
+    for at, end, _ in found.split:
+        mark = source[at:end].rstrip(b"\\\n")
+        if source[end : end + 1] in _JOINED.get(mark[-1:], b""):
+            yield at, end, mark
 
 
 def pieces_of(source: bytes, start: int, end: int) -> list[Piece]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 REDIRECTS = frozenset({"file_redirect", "herestring_redirect"})
-Texts = Callable[[int, Variables], Word | None]
-"""The text of the heredoc whose operator stands at a place."""
+Texts = Callable[[int, str, Variables], Word | None]
+"""The text of the heredoc, or of the herestring with the target given, whose operator stands at a place."""
 _OTHER_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d)")
 
 
@@ -80,7 +80,7 @@ def redirect_touches(
     for redirect in redirects:
         operator = next((child.type for child in redirect.children if not child.is_named), "")
         target = next(iter(redirect.children_by_field_name("destination")), None)
-        if redirect.type == "file_redirect" and target is not None and _heredoc(redirect, variables, texts) is None:
+        if redirect.type == "file_redirect" and target is not None and _heredoc(redirect, source, variables, texts) is None:
             path = text_of(target, source, variables)
             if path.strip(HOLE) and not (operator.endswith("&") and path.rstrip("-").isdigit()):
                 yield Touch(target.start_point[0] + 1, path, "read" if operator.startswith("<") else "write", streams.place[0])
@@ -117,9 +117,11 @@ def loosely_redirected(streams: Streams, operator: str, target: str) -> Streams:
     return replace(streams, sinks=streams.sinks | dict.fromkeys(names, sink))
 
 
-def _heredoc(redirect: Node, variables: Variables, texts: Texts) -> Word | None:
+def _heredoc(redirect: Node, source: bytes, variables: Variables, texts: Texts) -> Word | None:
     operator = next((child for child in redirect.children if child.type == "<"), None)
-    return texts(operator.start_byte, variables) if operator is not None else None
+    target = next(iter(redirect.children_by_field_name("destination")), None)
+    text = text_of(target, source, variables) if target is not None else ""
+    return texts(operator.start_byte, text, variables) if operator is not None else None
 
 
 def _literal_input(redirect: Node, source: bytes, variables: Variables, texts: Texts) -> Word | None:
@@ -127,4 +129,4 @@ def _literal_input(redirect: Node, source: bytes, variables: Variables, texts: T
     if redirect.type == "herestring_redirect":
         values = redirect.named_children
         return Word(text_of(values[-1], source, variables), values[-1].start_point[0] + 1) if values else None
-    return _heredoc(redirect, variables, texts)
+    return _heredoc(redirect, source, variables, texts)

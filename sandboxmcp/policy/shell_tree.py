@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.facts import HOLE, Word
-from sandboxmcp.policy.heredocs import Heredoc, without_heredocs
+from sandboxmcp.policy.heredocs import BLANK, Heredoc, without_heredocs
 from sandboxmcp.policy.shell_scan import Scan, Span, scan
 from sandboxmcp.policy.shell_words import Variables, expanded, raw_of, text_of
 
@@ -55,6 +55,10 @@ class Parsed:
     """Processor time that the parser may still take."""
     heredocs: Mapping[int, Heredoc] = field(default_factory=dict)
     """By the place of the operator."""
+    herestrings: frozenset[int] | set[int] = frozenset()
+    """The places of the operators."""
+    escaped: frozenset[int] | set[int] = frozenset()
+    """The places of backticks with backslashes inside."""
     lines: list[int] = field(default_factory=list)
     """Where each line begins; empty: not looked up yet."""
 
@@ -67,22 +71,37 @@ class Parsed:
             self.lines += [0, *(match.end() for match in re.finditer(rb"\n", self.source))]
         return bisect_right(self.lines, at)
 
-    def text_at(self, operator: int, variables: Variables) -> Word | None:
-        """The text of the heredoc whose operator stands at this place; None: there is none."""
+    def text_at(self, operator: int, target: str, variables: Variables) -> Word | None:
+        """The text of the heredoc, or of the herestring with this target, whose operator stands at a place; None: there is none."""
+        if operator in self.herestrings:
+            return Word(target, self.line(operator))
         heredoc = self.heredocs.get(operator)
         if heredoc is None:
             return None
         return Word(heredoc.text(self.source, lambda raw: expanded(raw, variables)), self.line(max(heredoc.body, heredoc.at)))
+
+    def commands_in(self, root: Node) -> Iterator[tuple[int, int]]:
+        """Where each command's name begins that the tree has without a fault, and where the command ends with its redirections."""
+        stack = [(root, 0)]
+        while stack:
+            node, end = stack.pop()
+            if node.type == "command_substitution" and node.start_byte in self.escaped:
+                continue
+            if node.type == "command" and not node.has_error and (name := node.child_by_field_name("name")) is not None:
+                yield name.start_byte, max(node.end_byte, end)
+            children = node.named_children
+            stack.extend((child, 0) for child in children)
+            if node.type == "redirected_statement" and children and not node.has_error:
+                stack[-len(children)] = children[0], node.end_byte
+            elif node.type in ("pipeline", "list") and children:  # the grammar gives the redirections of the last command to all
+                stack[-1] = children[-1], end
 
     def piece(self, start: int, end: int, depth: int) -> Node | None:
         """The tree of a part of the code, with the places and lines that it has in the whole; None: the time is used up."""
         import tree_sitter
 
         if depth >= len(self.codes):
-            self.codes += [
-                without_heredocs(self.source, [one for one in self.scan.heredocs if one.depth == at])
-                for at in range(len(self.codes), depth + 1)
-            ]
+            self.codes += [_plain_code(self.source, self.scan, at) for at in range(len(self.codes), depth + 1)]
         first, last = (tree_sitter.Point(line - 1, at - self.lines[line - 1]) for at in (start, end) for line in (self.line(at),))
         parser = _parser()
         parser.included_ranges = [tree_sitter.Range(first, last, start, end)]
@@ -120,6 +139,14 @@ def _parsed(parser: Parser, code: bytes, left_s: float) -> tuple[Tree | None, fl
     return (tree if left > 0 else None), left
 
 
+def _plain_code(source: bytes, found: Scan, depth: int) -> bytes:
+    """The code as the grammar understands it, with every place where it was."""
+    others = [(one.start, source[one.start : one.end].translate(BLANK)) for one in found.keywords if one.depth == depth]
+    others += [(one.start, b"**") for one in found.shifts if one.depth == depth]
+    others += [(one.start, b"<  ") for one in found.herestrings if one.depth == depth]
+    return without_heredocs(source, [one for one in found.heredocs if one.depth == depth], others)
+
+
 def parse(source: bytes) -> Parsed | str:
     """The code parsed, or why it cannot be.
 
@@ -131,29 +158,23 @@ def parse(source: bytes) -> Parsed | str:
     if _in_a_row(source) > _MOST_IN_A_ROW:
         return f"shell code with more than {_MOST_IN_A_ROW:,} pipes or heredocs in one statement"
     source = _FOR_WITHOUT_IN.sub(rb"\1;", source)
-    found = scan(source)
-    code = without_heredocs(source, [one for one in found.heredocs if one.depth == 0])
+    found, source = scan(source)
+    code = _plain_code(source, found, 0)
     tree, left_s = _parsed(_parser(), code, _MOST_SECONDS)
     if tree is None:
         return "shell code that takes too long to parse"
     if tree.root_node.descendant_count > _MOST_NODES:
         return f"shell code of more than {_MOST_NODES:,} syntax nodes"
-    return Parsed(tree.root_node, source, found, [code], left_s, {one.at: one for one in found.heredocs})
-
-
-def commands_in(root: Node) -> Iterator[tuple[int, int]]:
-    """Where each command's name begins that the tree has without a fault, and where the command ends with its redirections."""
-    stack = [(root, 0)]
-    while stack:
-        node, end = stack.pop()
-        if node.type == "command" and not node.has_error and (name := node.child_by_field_name("name")) is not None:
-            yield name.start_byte, max(node.end_byte, end)
-        children = node.named_children
-        stack.extend((child, 0) for child in children)
-        if node.type == "redirected_statement" and children and not node.has_error:
-            stack[-len(children)] = children[0], node.end_byte
-        elif node.type in ("pipeline", "list") and children:  # the grammar gives the redirections of the last command to all
-            stack[-1] = children[-1], end
+    return Parsed(
+        tree.root_node,
+        source,
+        found,
+        [code],
+        left_s,
+        {one.at: one for one in found.heredocs},
+        {one.start for one in found.herestrings},
+        {one.at for one in found.backticks},
+    )
 
 
 def missed_commands(parsed: Parsed, seen: Mapping[int, int]) -> list[Span]:
