@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
-from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Touch, Unknown, Word, filled, joined
+from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Touch, Unknown, Word, Written, filled, joined
 from sandboxmcp.policy.programs import Knowledge
 from sandboxmcp.policy.shell_scan import Span, pieces_of
 from sandboxmcp.policy.shell_streams import Streams, loosely_redirected, redirect_touches, redirected, redirects_of, swallowed_words
@@ -36,6 +36,10 @@ _MOST_CALLS = 20
 _Call = tuple[Sink, Sink, tuple[str, ...] | None]
 """How a function is called: where its output goes, and its arguments, None for any."""
 _NOWHERE = "sandboxmcp-no-line-is-this"
+_EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
+"""Variables whose text bash expands before it uses it."""
+_SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+_QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
@@ -138,6 +142,9 @@ class _Walk:
                     yield from self.define(node)
                 case "word" | "regex" | "extglob_pattern":
                     yield from self.backticks(node, streams)
+                case "declaration_command" | "unset_command" | "test_command" | "arithmetic_expansion":
+                    yield from self.subscripts(node)
+                    self.push(node.children, streams)
                 case "raw_string" | "comment":
                     pass
                 case _:
@@ -164,10 +171,23 @@ class _Walk:
             text = text_of(value, self.source, self.variables)
             if text.strip(HOLE):
                 yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
+        elif name is not None and value is not None and value.type in ("raw_string", "ansi_c_string", "concatenation", "string"):
+            yield from self.expanded_later(raw_of(name, self.source), value)
         self.push(node.children, streams)
 
     def redirects(self, streams: Streams, node: Node) -> Streams:
         return redirected(streams, redirects_of(node), self.source, self.variables, self.parsed.text_at)
+
+    def expanded_later(self, name: str, value: Node) -> Iterator[Fact]:
+        """Substitutions in the text of a variable, where bash expands that text once more: prompts, `${x@P}`, subscripts in sums."""
+        text = text_of(value, self.source, self.variables)
+        if ("$(" in text or "`" in text) and (name in _EXPANDED or b"@P}" in self.source or _SUBSCRIPT.search(text) is not None):
+            yield Embedded(value.start_point[0] + 1, "shell", f": <<{_NOWHERE}\n{filled(text, 'shell')}\n{_NOWHERE}\n")
+
+    def subscripts(self, node: Node) -> Iterator[Fact]:
+        """Substitutions in quoted subscripts, which `test -v`, `declare`, `unset` and sums evaluate once more."""
+        for found in _QUOTED_SUBSCRIPT.finditer(raw_of(node, self.source)):
+            yield Embedded(node.start_point[0] + 1, "shell", found[1])
 
     def command(self, node: Node, streams: Streams) -> Iterator[Fact]:
         streams = self.redirects(streams, node)
@@ -186,9 +206,18 @@ class _Walk:
             self.calls.setdefault(found.name, {}).setdefault(call, streams)
             if found.name in _MOVES and (target := next((w.text for w in found.args if not w.text.startswith("-")), "~")):
                 streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
+            yield from self.written(found, streams)
             yield from expand_command(found, self.knowledge)
         elif found is not None:
             yield found
+
+    def written(self, found: Command, streams: Streams) -> Iterator[Fact]:
+        """The files that the command's output goes into, for what runs them later."""
+        paths = [streams.into] if streams.into else []
+        paths += [word.text for word in found.args if not word.text.startswith("-")] if found.name == "tee" else []
+        if paths:
+            text = printed_by(found, self.knowledge)
+            yield from (Written(found.line, path, text.text if text is not None else None) for path in paths if HOLE not in path)
 
     def simple(self, node: Node, streams: Streams) -> Command | Unknown | None:
         """The command that a `command` node is."""
@@ -240,10 +269,13 @@ class _Walk:
     def pipeline(self, node: Node, streams: Streams) -> None:
         stages = [child for child in node.children if child.is_named]
         bars = [child.type for child in node.children if not child.is_named]
+        texts: list[Word | None] = []
+        for stage in stages[:-1]:
+            texts.append(self.printed(stage, Streams().reading(texts[-1]) if texts else Streams()))
         for at in range(len(stages) - 1, -1, -1):
             bar = bars[at] if at < len(bars) and at < len(stages) - 1 else ""
             inside = streams.into_pipe(*(("1", "2") if bar == "|&" else ("1",) if bar else ()))
-            self.stack.append((stages[at], inside.reading(self.printed(stages[at - 1], Streams())) if at else inside))
+            self.stack.append((stages[at], inside.reading(texts[at - 1]) if at else inside))
 
     def printed(self, node: Node | None, streams: Streams) -> Word | None:
         """What a stage writes into its pipe, where that is spelled out."""

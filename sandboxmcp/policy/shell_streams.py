@@ -29,6 +29,8 @@ class Streams:
     """The text on standard input, where the code spells it out."""
     piped: bool = False
     """Standard input is a pipe."""
+    into: str = ""
+    """The file that standard output goes into."""
     place: list[str] = field(default_factory=lambda: [""])
     """The working folder, one entry, shared like `sinks`: `cd` changes it for all that follow."""
 
@@ -37,7 +39,8 @@ class Streams:
 
     def into_pipe(self, *descriptors: str) -> Streams:
         """The streams of what a pipe or a substitution reads: a scope of its own."""
-        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"), place=[*self.place])
+        into = "" if "1" in descriptors else self.into
+        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"), into=into, place=[*self.place])
 
     def maybe(self) -> Streams:
         """The streams of what may not happen, where an `exec >FILE` counts only inside; a `cd` is believed."""
@@ -68,9 +71,10 @@ def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, varia
             stdin, piped = text, False
         elif redirect.type != "file_redirect":
             piped = False
-        elif _redirect_file(redirect, sinks, source, variables):
+        elif _redirect_file(redirect, sinks, source, variables) and not (stdin is not None and _duplicates(redirect)):
             stdin, piped = None, True
-    return Streams(sinks, stdin, piped, streams.place)
+    into = next((path for one in reversed(redirects) if (path := _output_file(one, source, variables))), streams.into)
+    return Streams(sinks, stdin, piped, into, streams.place)
 
 
 def redirect_touches(
@@ -84,6 +88,20 @@ def redirect_touches(
             path = text_of(target, source, variables)
             if path.strip(HOLE) and not (operator.endswith("&") and path.rstrip("-").isdigit()):
                 yield Touch(target.start_point[0] + 1, path, "read" if operator.startswith("<") else "write", streams.place[0])
+
+
+def _duplicates(redirect: Node) -> bool:
+    """`<&3`: what stands on another descriptor, which a heredoc may have been given."""
+    return any(child.type == "<&" for child in redirect.children)
+
+
+def _output_file(redirect: Node, source: bytes, variables: Variables) -> str:
+    operator = next((child.type for child in redirect.children if not child.is_named), "")
+    descriptor = next((raw_of(child, source) for child in redirect.children if child.type == "file_descriptor"), "1")
+    target = next(iter(redirect.children_by_field_name("destination")), None)
+    if redirect.type != "file_redirect" or target is None or descriptor != "1" or operator not in (">", ">>", ">|", "&>", "&>>"):
+        return ""
+    return text_of(target, source, variables)
 
 
 def _redirect_file(redirect: Node, sinks: dict[str, Sink], source: bytes, variables: Variables) -> bool:
