@@ -102,9 +102,9 @@ def _hidden(lexemes: Sequence[Lexeme], at: int, end: int, parts: Sequence[str], 
         if first is None or first.kind != "text" or HOLE in first.text:
             harmless = first is not None and (first.text in _BLOCKS.get(language, ()) or _is_symbol(first.text))
             return None if harmless else f"what {name} runs"
-    elif language == "perl" and called and at and lexemes[at - 1].text in ("&", "&$"):
-        return f"which function {name} is"
-    elif language == "php" and called and len(parts) == 1 and parts[-1].startswith("$"):
+    elif (language == "perl" and called and at and lexemes[at - 1].text in ("&", "&$")) or (
+        language == "php" and called and len(parts) == 1 and parts[-1].startswith("$")
+    ):
         return f"which function {name} is"
     elif language == "php" and called and len(parts) == 1 and at and lexemes[at - 1].text == "$":
         return f"which function ${name} is"

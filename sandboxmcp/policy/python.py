@@ -121,7 +121,7 @@ def _is_looked_up(function: ast.expr, names: Names) -> bool:
     """`getattr(os, x)` and `globals()[x]`: a function of a module or of the builtins, by a name that is not spelled out."""
     match function:
         case ast.Call(func=ast.Name(id="getattr"), args=[module, name, *_]):
-            return names.meaning(module) is not None and not isinstance(names.value(name), str)
+            return names.meaning(module) is not None and not (isinstance(text := names.value(name), str) and HOLE not in text)
         case ast.Subscript(value=ast.Call(func=ast.Name(id="globals" | "locals" | "vars")), slice=name):
             return True
         case ast.Subscript(value=ast.Attribute(attr="__dict__") | ast.Name(id="__builtins__")):

@@ -179,7 +179,7 @@ class _Walk:
         return redirected(streams, redirects_of(node), self.source, self.variables, self.parsed.text_at)
 
     def expanded_later(self, name: str, value: Node) -> Iterator[Fact]:
-        """Substitutions in the text of a variable, where bash expands that text once more: prompts, `${x@P}`, subscripts in sums."""
+        """Substitutions in a variable's text, where bash expands that text once more: prompts, `${x@P}`, subscripts in sums."""
         text = text_of(value, self.source, self.variables)
         if ("$(" in text or "`" in text) and (name in _EXPANDED or b"@P}" in self.source or _SUBSCRIPT.search(text) is not None):
             yield Embedded(value.start_point[0] + 1, "shell", f": <<{_NOWHERE}\n{filled(text, 'shell')}\n{_NOWHERE}\n")

@@ -27,9 +27,9 @@ def scripts_run(facts: Sequence[Fact], knowledge: Knowledge) -> Iterator[Fact]:
     by = ""
     for fact in facts:
         by = fact.name if isinstance(fact, Command) else by
-        if isinstance(fact, Touch) and fact.access == "write" and HOLE not in fact.path:
-            if fact.language != "shell" or by not in _NO_CONTENT:
-                texts.setdefault(_named(fact.path), None)
+        fills = isinstance(fact, Touch) and fact.access == "write" and (fact.language != "shell" or by not in _NO_CONTENT)
+        if fills and isinstance(fact, Touch) and HOLE not in fact.path:
+            texts.setdefault(_named(fact.path), None)
     if texts:
         for command in commands:
             yield from _run(command, texts, knowledge)

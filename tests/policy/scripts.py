@@ -84,8 +84,16 @@ class Script:
         return text
 
     def simple(self) -> str:
-        before = self.one(lambda: "", lambda: "", lambda: "", lambda: f"A={self.word()} ", lambda: f"a[1<<2]={self.data()} ",
-                          lambda: f">{self.data()} ", lambda: f"a=({self.words()} [3]={self.data()}) B=1; ", lambda: f"A+={self.word()} ")  # fmt: skip
+        before = self.one(
+            lambda: "",
+            lambda: "",
+            lambda: "",
+            lambda: f"A={self.word()} ",
+            lambda: f"a[1<<2]={self.data()} ",
+            lambda: f">{self.data()} ",
+            lambda: f"a=({self.words()} [3]={self.data()}) B=1; ",
+            lambda: f"A+={self.word()} ",
+        )
         name = self.name()
         if self.often(0.1):
             name = self.random.choice((f"'{name}'", f'"{name}"', f"{name[0]}''{name[1:]}", f"$'{name}'"))
@@ -103,10 +111,18 @@ class Script:
         if self.often(0.6):
             return self.heredoc()
         return self.one(
-            lambda: f">{self.data()}", lambda: f"2>> {self.data()}", lambda: "2>&1", lambda: f"<<<{self.word()}", lambda: f"<<< {self.word()}",
-            lambda: f"&>{self.data()}", lambda: f">|{self.data()}", lambda: f"<>{self.data()}", lambda: f"{{fd}}>{self.data()}",
-            lambda: f"> >({self.nested()})", lambda: f"< <({self.nested()})",
-        )  # fmt: skip
+            lambda: f">{self.data()}",
+            lambda: f"2>> {self.data()}",
+            lambda: "2>&1",
+            lambda: f"<<<{self.word()}",
+            lambda: f"<<< {self.word()}",
+            lambda: f"&>{self.data()}",
+            lambda: f">|{self.data()}",
+            lambda: f"<>{self.data()}",
+            lambda: f"{{fd}}>{self.data()}",
+            lambda: f"> >({self.nested()})",
+            lambda: f"< <({self.nested()})",
+        )
 
     # Heredocs
 
@@ -128,10 +144,22 @@ class Script:
     def body_line(self, quoted: bool) -> str:
         data = self.data()
         lines: list[Callable[[], str]] = [
-            lambda: f"; {data}", lambda: f"{data} | {data}", lambda: f" E{self.delimiters}", lambda: f"it's {data}", lambda: f'"{data}',
-            lambda: f"{data} )", lambda: f"# {data}", lambda: f"case {data} in", lambda: f"{data} <<E", lambda: f"<<'{data}'", lambda: "",
-            lambda: f"{data} }}", lambda: f"&& {data}", lambda: "((", lambda: f"if {data}; then",
-        ]  # fmt: skip
+            lambda: f"; {data}",
+            lambda: f"{data} | {data}",
+            lambda: f" E{self.delimiters}",
+            lambda: f"it's {data}",
+            lambda: f'"{data}',
+            lambda: f"{data} )",
+            lambda: f"# {data}",
+            lambda: f"case {data} in",
+            lambda: f"{data} <<E",
+            lambda: f"<<'{data}'",
+            lambda: "",
+            lambda: f"{data} }}",
+            lambda: f"&& {data}",
+            lambda: "((",
+            lambda: f"if {data}; then",
+        ]
         if quoted:
             lines += [lambda: f"$({data})", lambda: f"${{{data}"]
             lines += [lambda: f"`{data}", lambda: f"{data}\\"] if not self.plain else []
@@ -149,24 +177,59 @@ class Script:
     def word(self) -> str:
         data = self.data()
         words: list[Callable[[], str]] = [
-            lambda: data, lambda: f"'{data} ; {data}'", lambda: f'"{data} | {data}"', lambda: f'"{data} << E"', lambda: f"'<<E {data}'",
-            lambda: f'"$x {data}"', lambda: f"${{x:-{data}}}", lambda: "$((1 << 2))", lambda: "$(( (1) + 2 ))", lambda: f"{{{data},{data}}}",
-            lambda: f"{data}#{data}", lambda: f'"it\'s {data}"', lambda: f"-{data}=$#", lambda: "${#x}", lambda: f"[{data}]", lambda: f"*.{data}",
-            lambda: f"${{x#{data}}}", lambda: f'"${{x:-a "{data}" b}}"', lambda: f"'{data}\n{data}'", lambda: f'"{data}\n{data}"', lambda: "case",
-            lambda: "}", lambda: "esac", lambda: "$[1 + 2]", lambda: f"'{data}'\"{data}\"{data}", lambda: f"${{x/{data}/(}}", lambda: "fi", lambda: "in",
+            lambda: data,
+            lambda: f"'{data} ; {data}'",
+            lambda: f'"{data} | {data}"',
+            lambda: f'"{data} << E"',
+            lambda: f"'<<E {data}'",
+            lambda: f'"$x {data}"',
+            lambda: f"${{x:-{data}}}",
+            lambda: "$((1 << 2))",
+            lambda: "$(( (1) + 2 ))",
+            lambda: f"{{{data},{data}}}",
+            lambda: f"{data}#{data}",
+            lambda: f'"it\'s {data}"',
+            lambda: f"-{data}=$#",
+            lambda: "${#x}",
+            lambda: f"[{data}]",
+            lambda: f"*.{data}",
+            lambda: f"${{x#{data}}}",
+            lambda: f'"${{x:-a "{data}" b}}"',
+            lambda: f"'{data}\n{data}'",
+            lambda: f'"{data}\n{data}"',
+            lambda: "case",
+            lambda: "}",
+            lambda: "esac",
+            lambda: "$[1 + 2]",
+            lambda: f"'{data}'\"{data}\"{data}",
+            lambda: f"${{x/{data}/(}}",
+            lambda: "fi",
+            lambda: "in",
             lambda: f'"${{x:-{data} << E}}"',
-        ]  # fmt: skip
+        ]
         if self.depth < 3:
             words += [
-                lambda: f"$({self.nested()})", lambda: f'"a $({self.nested()}) b"', lambda: f"<({self.nested()})",
-                lambda: f"${{x:-$({self.nested()})}}", lambda: f'"${{x:-$({self.nested()})}}"', lambda: f"$((1 + $({self.nested()})0))",
-                lambda: f"$( ({self.nested()}) )", lambda: f"{data}$({self.nested()}){data}",
-            ]  # fmt: skip
+                lambda: f"$({self.nested()})",
+                lambda: f'"a $({self.nested()}) b"',
+                lambda: f"<({self.nested()})",
+                lambda: f"${{x:-$({self.nested()})}}",
+                lambda: f'"${{x:-$({self.nested()})}}"',
+                lambda: f"$((1 + $({self.nested()})0))",
+                lambda: f"$( ({self.nested()}) )",
+                lambda: f"{data}$({self.nested()}){data}",
+            ]
         if not self.plain:
             words += [
-                lambda: f"{data}\\ {data}", lambda: f"\\<\\<{data}", lambda: f"\\'{data}", lambda: f'"\\"{data}"', lambda: f"$'{data}\\'{data}'",
-                lambda: f"\\${data}", lambda: f"\\\n{data}", lambda: f'"\\$({data})"', lambda: f"\\#{data}",
-            ]  # fmt: skip
+                lambda: f"{data}\\ {data}",
+                lambda: f"\\<\\<{data}",
+                lambda: f"\\'{data}",
+                lambda: f'"\\"{data}"',
+                lambda: f"$'{data}\\'{data}'",
+                lambda: f"\\${data}",
+                lambda: f"\\\n{data}",
+                lambda: f'"\\$({data})"',
+                lambda: f"\\#{data}",
+            ]
             if self.depth < 3:
                 words += [self.backticks, lambda: f'"{self.backticks()}"']
         return self.random.choice(words)()
@@ -210,7 +273,7 @@ class Script:
             self.case,
             self.function,
             lambda: f"[[ {self.data()} < {self.data()} && (-n x || x =~ (a|b)) ]] || {self.command()}",
-            lambda: f"[[ -n \"$({self.nested()})\" ]]; {self.command()}",
+            lambda: f'[[ -n "$({self.nested()})" ]]; {self.command()}',
             lambda: f"(( x << 1 )) || {self.command()}",
             lambda: f"(( $({self.nested()}) 1 + 2 )); {self.command()}",
             lambda: f"coproc {{ {self.inner()}{end()}}}; wait",
@@ -222,7 +285,7 @@ class Script:
             lambda: f"test {self.data()} = {self.data()} || {self.command()}",
             lambda: f"[ {self.data()} ] && {self.command()}",
             lambda: f"declare q=$({self.nested()}) r=({self.words()}); {self.command()}",
-        )  # fmt: skip
+        )
 
     def case(self) -> str:
         pattern = self.random.choice(("*", "(*", "a|*", f"'{self.data()}'|*", "[a-z]*", f'("{self.data()}" | *', "esac2|?*"))
