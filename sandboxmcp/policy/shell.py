@@ -341,9 +341,9 @@ class _Walk:
             yield Unknown(self.parsed.line(start), "shell code that takes too long to parse")
             return
         found = dict(self.parsed.commands_in(root))
-        if all(seen.get(at, 0) >= stop for at, stop in found.items()) and found:
+        if found and all(seen.get(at, 0) == stop for at, stop in found.items()):
             return
-        seen |= {at: max(stop, seen.get(at, 0)) for at, stop in found.items()}
+        seen |= found
         self.source = self.parsed.codes[depth]
         yield from self.walk(root, Streams(dict(streams.sinks)))
         self.source = self.parsed.codes[0]

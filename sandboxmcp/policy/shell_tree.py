@@ -186,7 +186,8 @@ def missed_commands(parsed: Parsed, seen: Mapping[int, int]) -> list[Span]:
 def is_seen(parsed: Parsed, span: Span, seen: Mapping[int, int]) -> bool:
     """Whether the tree has the command whole, or as something else that runs no program."""
     code, name = parsed.source, span.name
-    if seen.get(name, 0) >= span.end or (code[name : name + 1] == b"{" and seen.get(name + 1, 0) >= span.end):
+    end = seen.get(name + 1 if code[name : name + 1] == b"{" else name, 0)
+    if end >= span.end and not code[span.end : end].strip(b" \t\n\\"):  # a longer one holds what bash gives to another
         return True
     return re.split(rb"[\s;&|<>()]", code[name : name + 12], maxsplit=1)[0] in _NO_COMMANDS
 
