@@ -62,7 +62,7 @@ def _by_language(language: str, piece: Embedded, knowledge: Knowledge) -> tuple[
         from sandboxmcp.policy.powershell import powershell_facts
 
         return powershell_facts(code, knowledge, stdout, stderr)
-    if language in ("awk", "make", "sed"):
+    if language in ("awk", "crontab", "make", "sed"):
         from sandboxmcp.policy.texttools import TOOLS
 
         return TOOLS[language](code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from sandboxmcp.policy.effects import leading
 from sandboxmcp.policy.facts import HOLE, SPREAD, Command, Embedded, Fact, Import, Unknown, Word, filled, joined
@@ -65,13 +66,14 @@ def command_of(words: Sequence[Word], outer: Command) -> Command | Unknown | Non
         return Unknown(program.line, "which program runs")
     if not name:
         return None
-    return replace(outer, line=program.line, name=name, args=tuple(words[start + 1 :]))
+    path = program.text if "/" in program.text else ""
+    return replace(outer, line=program.line, name=name, args=tuple(words[start + 1 :]), path=path)
 
 
 def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterator[Sequence[Word]]:
     if program.then == "command":
         operands = list(reading.operands)
-        while operands and _ASSIGNMENT.match(operands[0].text):
+        while operands and (_ASSIGNMENT.match(operands[0].text) or operands[0].text == "-"):  # `env -` is `env -i`
             operands.pop(0)
         inner = operands[program.skip :]
         adds = program.adds_unless is not None and not reading.has(program.adds_unless)
@@ -80,7 +82,7 @@ def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterat
     start: int | None = None
     for at, word in enumerate(command.args if program.starts else ()):
         if start is None and word.text in program.starts:
-            start = at + 1
+            start = at + 1 + sum(1 for _ in takewhile(lambda one: one.text.startswith("-"), command.args[at + 1 :]))
         elif start is not None and word.text in {";", "+"}:
             yield _found_filled_in(command.args[start:at], roots)
             start = None
@@ -128,20 +130,24 @@ def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[F
             yield from _embedded([value], program.language, command, given[1:])
     elif command.stdin is not None and _script_is_stdin(program.script, reading):
         yield from _embedded([command.stdin], program.language, command)
-    elif program.stdin is not None and not reading.has(program.module | program.encoded) and _reads_stdin(program.stdin, reading):
+    elif (
+        program.stdin is not None
+        and not reading.has(program.module | program.encoded)
+        and _reads_stdin(program.stdin, reading, program.skip)
+    ):
         if command.stdin is not None:
             yield from _embedded([command.stdin], program.language, command)
         elif command.piped:
             yield Unknown(command.line, f"the code that {command.name} reads from a pipe")
     elif reading.operands and reading.operands[0].text.startswith("/dev/fd/"):
-        if command.substituted is not None:
-            yield from _embedded([command.substituted], program.language, command)
+        if (text := command.substituted or command.stdin) is not None:
+            yield from _embedded([text], program.language, command)
             return
         yield Unknown(command.line, f"the code that {command.name} reads from another command")
 
 
-def _reads_stdin(forced: frozenset[str], reading: Reading) -> bool:
-    return not reading.operands or reading.has(forced) or reading.operands[0].text in _STANDARD_INPUT
+def _reads_stdin(forced: frozenset[str], reading: Reading, skip: int) -> bool:
+    return len(reading.operands) <= skip or reading.has(forced) or reading.operands[0].text in _STANDARD_INPUT
 
 
 def _script_is_stdin(script: frozenset[str], reading: Reading) -> bool:
@@ -151,11 +157,18 @@ def _script_is_stdin(script: frozenset[str], reading: Reading) -> bool:
 
 
 def _carried(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
-    """Command lines inside the values of options, or inside operands."""
+    """Command lines inside the values of options, inside operands, or inside the lines of standard input."""
     for option, pattern in program.carries.items():
-        for word in reading.values(frozenset({option})) if option else reading.operands:
-            if word.known and (found := re.match(pattern, word.text, re.DOTALL)) and found[1]:
-                yield Embedded(word.line, "shell", found[1], command.stdout, command.stderr)
+        words = reading.values(frozenset({option})) if option else reading.operands
+        if option.startswith(">"):
+            places = [at for at, word in enumerate(command.args) if word.text == option[1:]][:1]
+            words = [Word(joined(command.args[at + 1 :]), command.line) for at in places]
+        elif option == "<":
+            text = command.stdin.text if command.stdin is not None else ""
+            words = [Word(line, command.line) for line in text.split("\n")]
+        for word in words:
+            if (found := re.match(pattern, word.text, re.DOTALL)) and (code := next(filter(None, found.groups()), "").strip(HOLE)):
+                yield Embedded(word.line, "shell", filled(code, "shell"), command.stdout, command.stderr)
 
 
 def _embedded(words: Sequence[Word], language: str, command: Command, given: Sequence[Word] | None = None) -> Iterator[Fact]:
@@ -177,8 +190,8 @@ def printed_by(command: Command, knowledge: Knowledge) -> Word | None:
         return None
     reading = read_command_line(program, command.args)
     if program.prints and reading.operands:
-        return Word(_formatted(command, reading.operands).replace("\\n", "\n"), reading.operands[0].line)
-    return command.stdin if program.passes and not reading.operands else None
+        return Word(_formatted(command, reading.operands).replace("\\n", "\n").replace("\\t", "\t"), reading.operands[0].line)
+    return command.stdin if program.passes and (not reading.operands or command.name == "tee") else None
 
 
 def _formatted(command: Command, operands: Sequence[Word]) -> str:

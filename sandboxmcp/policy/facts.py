@@ -38,6 +38,8 @@ class Command:
     line: int
     name: str
     """Without its folder."""
+    path: str = field(default="", kw_only=True)
+    """As written, where a folder is written with it."""
     args: tuple[Word, ...] = ()
     stdout: Sink = "stream"
     stderr: Sink = "stream"
@@ -137,7 +139,16 @@ class Unknown:
     what: str
 
 
-Fact = Command | Import | Call | Touch | Url | Capability | Embedded | Unknown
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that a shell command's output goes into, with the text where the code spells it out."""
+
+    line: int
+    path: str
+    text: str | None
+
+
+Fact = Command | Import | Call | Touch | Url | Capability | Embedded | Unknown | Written
 
 _SCREEN = {"-", "/dev/stdout", "/dev/stderr", "/dev/tty"}
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", "/dev/pts/")

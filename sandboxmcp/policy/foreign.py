@@ -43,6 +43,8 @@ def _facts(lexemes: Sequence[Lexeme], bindings: Bindings, language: str, knowled
             at += 1
             continue
         parts, end = _chain(lexemes, at, language)
+        if (hidden := _hidden(lexemes, at, end, parts, language)) is not None:
+            yield Unknown(lexeme.line, hidden)
         call = _call(lexemes, at, end, parts, bindings, language)
         if call is not None:
             yield call
@@ -72,6 +74,71 @@ def _chain(lexemes: Sequence[Lexeme], at: int, language: str) -> tuple[list[str]
         else:
             break
     return parts, end
+
+
+def _hidden(lexemes: Sequence[Lexeme], at: int, end: int, parts: Sequence[str], language: str) -> str | None:
+    """What is looked up by a name that is known only at run time: a global, a module, a method."""
+    following = [one.text for one in lexemes[end : end + 2] if one.kind == "mark" or one.kind == "name"] + ["", ""]
+    called = following[0] == "("
+    argument = lexemes[end + 1] if end + 1 < len(lexemes) else None
+    literal = argument is not None and argument.kind == "text" and HOLE not in argument.text and _ends(lexemes, end + 2)
+    name = ".".join(parts)
+    if language in SCRIPTS:
+        if parts[-1] in _GLOBALS and following[0] == "[":
+            return f"what of {name} is used"
+        if (
+            name in _ALIASED
+            and following[0] not in (".", "[", "(", "?.", ":")
+            and at
+            and lexemes[at - 1].text in ("=", ",", "(", "=>")
+        ):
+            return f"what {name} is used for under another name"
+        if name == "Function" and called and any(one.text == "," for one in lexemes[end + 2 : end + 3]):
+            return "the code that Function runs"
+        if called and ((name in ("require", "import") and not literal) or name in _LOOKUPS or parts[-1] == "constructor"):
+            return f"what {name} finds"
+    elif parts[-1] in _DYNAMIC.get(language, ()) and (called or argument is not None):
+        first = argument if called else lexemes[end] if end < len(lexemes) else None
+        if first is None or first.kind != "text" or HOLE in first.text:
+            harmless = first is not None and (first.text in _BLOCKS.get(language, ()) or _is_symbol(first.text))
+            return None if harmless else f"what {name} runs"
+    elif (language == "perl" and called and at and lexemes[at - 1].text in ("&", "&$")) or (
+        language == "php" and called and len(parts) == 1 and parts[-1].startswith("$")
+    ):
+        return f"which function {name} is"
+    elif language == "php" and called and len(parts) == 1 and at and lexemes[at - 1].text == "$":
+        return f"which function ${name} is"
+    return None
+
+
+def _is_symbol(text: str) -> bool:
+    """Whether this is a symbol of Ruby's that names no function which runs something."""
+    return text.startswith(":") and text[1:] not in _RUNNING_METHODS
+
+
+_RUNNING_METHODS = frozenset(
+    {"system", "exec", "spawn", "eval", "instance_eval", "class_eval", "send", "open", "popen", "require", "load", ""}
+)
+_ALIASED = frozenset({"globalThis", "global", "window", "require", "eval", "Function"})
+_GLOBALS = frozenset({"globalThis", "global", "window", "self", "module", "mainModule", "process"})
+_LOOKUPS = frozenset(
+    {"process.binding", "process._linkedBinding", "process.dlopen", "Reflect.get", "Reflect.apply", "Reflect.construct"}
+)
+_DYNAMIC = {
+    "ruby": frozenset(
+        {"send", "public_send", "__send__", "eval", "instance_eval", "class_eval", "module_eval", "const_get", "method"}
+    ),
+    "perl": frozenset({"eval"}),
+    "php": frozenset({"call_user_func", "call_user_func_array", "create_function", "assert", "eval"}),
+    "r": frozenset({"do.call", "eval", "get", "match.fun"}),
+    "elixir": frozenset({"eval_string", "eval_quoted", "apply"}),
+}
+"""Functions that run what they are told by name or as text."""
+_BLOCKS = {"perl": frozenset("{;"), "ruby": frozenset({"do", "{", "(", ")"}), "elixir": frozenset({"("})}
+
+
+def _ends(lexemes: Sequence[Lexeme], at: int) -> bool:
+    return at < len(lexemes) and lexemes[at].text in (")", ",")
 
 
 def _closes(lexemes: Sequence[Lexeme], at: int) -> bool:

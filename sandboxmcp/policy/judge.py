@@ -11,16 +11,19 @@ from sandboxmcp.policy.analysis import facts_of
 from sandboxmcp.policy.brokered import with_options
 from sandboxmcp.policy.conditions import Subject, subject_of
 from sandboxmcp.policy.effects import effects_of
-from sandboxmcp.policy.facts import Call, Capability, Command, Fact, Import, Key, Unknown, keys_of
+from sandboxmcp.policy.facts import Call, Capability, Command, Embedded, Fact, Import, Key, Unknown, keys_of
 from sandboxmcp.policy.outlook import network_outlook
 from sandboxmcp.policy.pack import Pack
 from sandboxmcp.policy.paths import Places
 from sandboxmcp.policy.programs import Function, Knowledge, Program
 from sandboxmcp.policy.rules import STRICTNESS, Example, Rule, matches
+from sandboxmcp.policy.written import scripts_run
 from sandboxmcp.sandbox.broker.programs import Brokered, in_force
 from sandboxmcp.sandbox.broker.programs import example_problem as broker_problem
 
 _MOST_UNKNOWN = 20
+_MOST_SCRIPTS = 50
+"""That one code writes and runs."""
 _UNKNOWN_BECAUSE = "What would run cannot be told before it runs: {}."
 _UNKNOWN_INSTEAD = "Write the program and its arguments out, or run it with ctx_execute, inside the sandbox."
 _Found = tuple[Fact, Pack, Rule, bool | None]
@@ -110,8 +113,23 @@ class Engine:
 
     def _facts(self, code: str, language: str) -> list[Fact]:
         """What the code holds, then what that does and is able to do."""
+        facts = self._with_effects(facts_of(code, language, self.knowledge))
+        texts = {code}
+        scripts = list(scripts_run(facts, self.knowledge))
+        while scripts:
+            script = scripts.pop()
+            if isinstance(script, Unknown) or len(texts) > _MOST_SCRIPTS:
+                facts.append(Unknown(script.line, getattr(script, "what", "scripts that write scripts")))
+            elif isinstance(script, Embedded) and script.code not in texts:
+                texts.add(script.code)
+                inside = self._with_effects(facts_of(script.code, script.language, self.knowledge))
+                facts += [replace(fact, line=script.line) for fact in inside]
+                scripts += scripts_run(facts, self.knowledge)
+        return facts
+
+    def _with_effects(self, found: Iterable[Fact]) -> list[Fact]:
         facts: list[Fact] = []
-        for fact in facts_of(code, language, self.knowledge):
+        for fact in found:
             facts.append(fact)
             facts += effects_of(fact, self.knowledge)
             if isinstance(fact, Command | Call | Import):

@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from sandboxmcp.policy.facts import HOLE, Access
 
@@ -62,16 +63,23 @@ def covers(patterns: Sequence[str], path: str, access: Access) -> bool:
     `~/x` and `/x` are anchored, `*` is every path, anything else matches wherever its parts stand in a row. Each part is a glob.
     """
     parts = _parts(path)
-    return any(pattern == "*" or _covers(_parts(pattern), parts, access) for pattern in patterns)
+    return any(pattern == "*" or _covers(_parts_of_pattern(pattern), parts, access) for pattern in patterns)
 
 
 def _covers(pattern: list[str], parts: list[str], access: Access) -> bool:
     starts = range(1) if pattern[0] in ("/", "~") else range(len(parts))
     for start in starts:
+        if access != "move" and len(pattern) > len(parts) - start:
+            return False
         row = parts[start : start + len(pattern)]
         if all(map(fnmatchcase, row, pattern)) and (len(row) == len(pattern) or (access == "move" and row)):
             return True
     return False
+
+
+@lru_cache(maxsize=1024)
+def _parts_of_pattern(pattern: str) -> list[str]:
+    return _parts(pattern)
 
 
 def _parts(path: str) -> list[str]:

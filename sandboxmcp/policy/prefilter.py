@@ -7,6 +7,7 @@ the packs is a few sets of words that survive as JSON.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ _CLOSED = re.compile(r"(?:[^'\"]++|'[^']*+'|\"[^\"]*+\")*+")
 _PYTHON = re.compile(r"[\t\n -~]*")
 _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 _DOT = re.compile(r"(?<![\w./-])\.(?![\w./-])")
+_PATH = re.compile(r"[\w./+-]+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VERSION = re.compile(r"-?\d[\d.]*$")
 _MOST = 20_000
@@ -69,6 +71,8 @@ def surely_allowed(code: str, language: str, words: Mapping[str, Any]) -> bool:
         if not _SHELL.fullmatch(code) or not _CLOSED.fullmatch(code) or "<<" in code:
             return False
         bare = code.replace('"', "").replace("'", "")
+        if _names_a_script_twice(bare):
+            return False
         spoken = _spoken(bare)
         if not _DOT.search(bare):  # a dot alone is `source`, in a path it is a folder
             spoken.discard(".")
@@ -78,6 +82,12 @@ def surely_allowed(code: str, language: str, words: Mapping[str, Any]) -> bool:
         nested = sum(map(code.count, "([{")) > _MOST_NESTED or code.count("    ") > 10 * _MOST_NESTED
         return bool(plain) and not nested and set(_NAME.findall(code)).isdisjoint(words["python"])
     return False
+
+
+def _names_a_script_twice(bare: str) -> bool:
+    """Whether a path's last part stands in the code once more: what the code writes it may then run."""
+    names = Counter(word.rsplit("/", 1)[-1] for word in _PATH.findall(bare))
+    return any(names[path.rsplit("/", 1)[-1]] > 1 for path in _PATH.findall(bare) if "/" in path)
 
 
 def surely_without_network(code: str, words: Mapping[str, Any]) -> bool:

@@ -124,7 +124,7 @@ def _taken(
 def _carries(checks: Checks, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> dict[str, str]:
     carries = checks.table(table.get("carries", {}), (*place, "carries"))
     for name, pattern in carries.items():
-        if name and canonical.get(name) != name:
+        if name and name[0] not in "<>" and canonical.get(name) != name:
             raise checks.fail((*place, "carries", name), f"{name!r} is no option by its last spelling")
         if problem := pattern_problem(pattern) or ("" if re.compile(pattern).groups else "wants a group, which is the command"):
             raise checks.fail((*place, "carries", name), f"the pattern {problem}")

@@ -102,6 +102,8 @@ def _facts(nodes: Sequence[ast.AST], knowledge: Knowledge) -> Iterator[Fact]:
 
 def _call(node: ast.Call, names: Names) -> Iterator[Fact]:
     name = names.meaning(node.func)
+    if _is_looked_up(node.func, names):
+        yield Unknown(node.lineno, "which function is called, by a name that is made up at run time")
     if name is not None:
         call = Call(
             node.lineno,
@@ -113,6 +115,18 @@ def _call(node: ast.Call, names: Names) -> Iterator[Fact]:
         )
         yield call
         yield from runs_of(call, names.knowledge)
+
+
+def _is_looked_up(function: ast.expr, names: Names) -> bool:
+    """`getattr(os, x)` and `globals()[x]`: a function of a module or of the builtins, by a name that is not spelled out."""
+    match function:
+        case ast.Call(func=ast.Name(id="getattr"), args=[module, name, *_]):
+            return names.meaning(module) is not None and not (isinstance(text := names.value(name), str) and HOLE not in text)
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="globals" | "locals" | "vars")), slice=name):
+            return True
+        case ast.Subscript(value=ast.Attribute(attr="__dict__") | ast.Name(id="__builtins__")):
+            return True
+    return False
 
 
 def _in_order(tree: ast.AST) -> Iterator[ast.AST]:

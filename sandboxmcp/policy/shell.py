@@ -1,8 +1,8 @@
 """Shell code by its syntax tree (tree-sitter-bash): the commands it runs, wherever they stand, and where their output goes.
 
 The walk keeps its own stack: nesting in the code must not become recursion here. Where the grammar goes wrong the walk goes on:
-what stands under ERROR is walked like all else, loose words there are taken for a command, text that the parser skipped is
-reported as unknown, and the oddities that are known of it (tests/policy/test_shell.py) are undone.
+what stands under ERROR is walked like all else. Then every command that the scan of the code found (shell_scan.py) and the tree
+does not hold whole is parsed again, first with its pipeline, then alone. What is still not understood is reported as unknown.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
-from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Unknown, Word, filled, joined
+from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Touch, Unknown, Word, Written, filled, joined
 from sandboxmcp.policy.programs import Knowledge
-from sandboxmcp.policy.shell_streams import Streams, is_quoted, redirect_touches, redirected, redirects_of, swallowed_words
-from sandboxmcp.policy.shell_tree import WORDS, constants_of, parse, skipped_text
-from sandboxmcp.policy.shell_words import Variables, raw_of, spread_braces, text_of, with_arguments, words_of
+from sandboxmcp.policy.shell_scan import Span, pieces_of
+from sandboxmcp.policy.shell_streams import Streams, loosely_redirected, redirect_touches, redirected, redirects_of, swallowed_words
+from sandboxmcp.policy.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
+from sandboxmcp.policy.shell_words import Variables, loose_word, raw_of, spread_braces, text_of, with_arguments, words_of
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Tree
+    from tree_sitter import Node
 
 _MOST_FUNCTION_WALKS = 200
 _MAYBE = frozenset({"list", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement", "case_item"})
@@ -34,6 +35,11 @@ _MOST_CALLS = 20
 """Of one function with arguments of their own; with more its body is looked at once for all."""
 _Call = tuple[Sink, Sink, tuple[str, ...] | None]
 """How a function is called: where its output goes, and its arguments, None for any."""
+_NOWHERE = "sandboxmcp-no-line-is-this"
+_EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
+"""Variables whose text bash expands before it uses it."""
+_SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+_QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
@@ -48,7 +54,7 @@ def shell_facts(
     parsed = parse(source)
     if isinstance(parsed, str):
         return (Unknown(1, parsed),)
-    walk = _Walk(*parsed, knowledge)
+    walk = _Walk(parsed, knowledge)
     if arguments is not None and not _SHIFTS.search(code):
         walk.variables = with_arguments(walk.variables, arguments)
     return tuple(walk.facts(Streams({"1": stdout, "2": stderr})))
@@ -57,10 +63,14 @@ def shell_facts(
 class _Walk:
     """One walk over one tree, in the order of the source; the bodies of functions after it."""
 
-    def __init__(self, tree: Tree, source: bytes, knowledge: Knowledge) -> None:
-        self.tree, self.source, self.knowledge = tree, source, knowledge
-        self.variables: Variables = constants_of(self.tree.root_node, self.source)
-        self.functions: dict[str, list[Node]] = {}
+    def __init__(self, parsed: Parsed, knowledge: Knowledge) -> None:
+        self.parsed, self.knowledge = parsed, knowledge
+        self.source = parsed.codes[0]
+        """The code that the nodes are of: that of a heredoc's text has its own."""
+        self.names = {span.name for span in parsed.scan.commands} if parsed.root.has_error else None
+        """Where commands may begin, if the grammar has lost its way: what else it takes for one is none."""
+        self.variables: Variables = constants_of(parsed.root, self.source)
+        self.functions: dict[str, list[tuple[Node, bytes]]] = {}
         self.defined: list[str] = []
         """Names of functions, in order."""
         self.calls: dict[str, dict[_Call, Streams]] = {}
@@ -68,15 +78,18 @@ class _Walk:
         self.aliases: dict[str, str] = {}
         self.swallowed: dict[int, list[Node]] = {}
         """Words of a command, by its node, that stand in the redirections around it."""
+        self.trailing: dict[int, Node] = {}
+        """Statements whose redirections belong to a command, by that command's node."""
         self.stack: list[tuple[Node, Streams]] = []
 
     def facts(self, streams: Streams) -> Iterator[Fact]:
-        yield from self.walk(self.tree.root_node, streams)
+        yield from self.walk(self.parsed.root, streams)
+        yield from self.rest(streams)
         constants, walked = self.variables, set[tuple[str, int, _Call | None]]()
         while waiting := [one for one in self.bodies(streams) if one[:3] not in walked]:  # bodies call and define more functions
             for name, at, call, inside in waiting:
                 walked.add((name, at, call))
-                body = self.functions[name][at]
+                body, self.source = self.functions[name][at]
                 if len(walked) > _MOST_FUNCTION_WALKS:
                     yield Unknown(body.start_point[0] + 1, "the bodies of very many functions")
                     return
@@ -88,8 +101,8 @@ class _Walk:
         """Every body of a function, by name and place, with every call of it that makes a difference, and that call's streams."""
         for name in sorted(self.defined, key=lambda name: name not in self.calls):  # those that nothing calls by name come last
             calls = self.calls.get(name, {})
-            for at, body in enumerate(self.functions[name]):
-                text = raw_of(body, self.source)
+            for at, (body, source) in enumerate(self.functions[name]):
+                text = raw_of(body, source)
                 if not _USES_ARGUMENTS.search(text) or _SHIFTS.search(text) or len(calls) > _MOST_CALLS:
                     yield from {
                         (name, at, (*call[:2], None)): (name, at, (*call[:2], None), calls[call]) for call in calls
@@ -103,18 +116,20 @@ class _Walk:
         self.stack.append((root, streams))
         while self.stack:
             node, streams = self.stack.pop()
+            if (statement := self.trailing.get(node.id)) is not None:
+                streams = self.redirects(streams, statement)
             match node.type:
                 case "command":
                     yield from self.command(node, streams)
                 case "redirected_statement":
                     self.redirected(node, streams)
                 case "file_redirect":
-                    yield from redirect_touches([node], streams, self.source, self.variables)
+                    yield from redirect_touches([node], streams, self.source, self.variables, self.parsed.text_at)
                     self.push(node.children, streams)
                 case "pipeline":
                     self.pipeline(node, streams)
                 case "command_substitution":
-                    yield from self.substitution(node, streams.into_pipe("1"))
+                    self.substitution(node, streams.into_pipe("1"))
                 case "process_substitution":
                     self.push(node.children, streams.into_pipe("1") if node.children[0].type == "<(" else streams.reading(None))
                 case "subshell":
@@ -125,12 +140,11 @@ class _Walk:
                     yield from self.assigned(node, streams)
                 case "function_definition":
                     yield from self.define(node)
-                case "heredoc_redirect":
-                    yield from self.heredoc(node, streams)
-                case "ERROR":
-                    yield from self.error(node, streams)
                 case "word" | "regex" | "extglob_pattern":
                     yield from self.backticks(node, streams)
+                case "declaration_command" | "unset_command" | "test_command" | "arithmetic_expansion":
+                    yield from self.subscripts(node)
+                    self.push(node.children, streams)
                 case "raw_string" | "comment":
                     pass
                 case _:
@@ -145,7 +159,7 @@ class _Walk:
             text = text_of(name, self.source, {})
             if text not in self.functions:
                 self.defined.append(text)
-            self.functions.setdefault(text, []).append(body)
+            self.functions.setdefault(text, []).append((body, self.source))
             if re.search(rf"(?<!\S){re.escape(text)}\s*\|\s*{re.escape(text)}\s*&", raw_of(body, self.source)):
                 yield Capability(node.start_point[0] + 1, "fork-bomb")
 
@@ -157,12 +171,30 @@ class _Walk:
             text = text_of(value, self.source, self.variables)
             if text.strip(HOLE):
                 yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
+        elif name is not None and value is not None and value.type in ("raw_string", "ansi_c_string", "concatenation", "string"):
+            yield from self.expanded_later(raw_of(name, self.source), value)
         self.push(node.children, streams)
 
+    def redirects(self, streams: Streams, node: Node) -> Streams:
+        return redirected(streams, redirects_of(node), self.source, self.variables, self.parsed.text_at)
+
+    def expanded_later(self, name: str, value: Node) -> Iterator[Fact]:
+        """Substitutions in a variable's text, where bash expands that text once more: prompts, `${x@P}`, subscripts in sums."""
+        text = text_of(value, self.source, self.variables)
+        if ("$(" in text or "`" in text) and (name in _EXPANDED or b"@P}" in self.source or _SUBSCRIPT.search(text) is not None):
+            yield Embedded(value.start_point[0] + 1, "shell", f": <<{_NOWHERE}\n{filled(text, 'shell')}\n{_NOWHERE}\n")
+
+    def subscripts(self, node: Node) -> Iterator[Fact]:
+        """Substitutions in quoted subscripts, which `test -v`, `declare`, `unset` and sums evaluate once more."""
+        for found in _QUOTED_SUBSCRIPT.finditer(raw_of(node, self.source)):
+            yield Embedded(node.start_point[0] + 1, "shell", found[1])
+
     def command(self, node: Node, streams: Streams) -> Iterator[Fact]:
-        streams = redirected(streams, redirects_of(node), self.source, self.variables)
+        streams = self.redirects(streams, node)
         self.push(node.children, streams)
-        yield from self.started(self.simple(node, streams), streams)
+        name = node.child_by_field_name("name")
+        if self.names is None or (name is not None and name.start_byte in self.names):
+            yield from self.started(self.simple(node, streams), streams)
 
     def started(self, found: Command | Unknown | None, streams: Streams) -> Iterator[Fact]:
         if isinstance(found, Command) and found.name in self.aliases:
@@ -174,9 +206,18 @@ class _Walk:
             self.calls.setdefault(found.name, {}).setdefault(call, streams)
             if found.name in _MOVES and (target := next((w.text for w in found.args if not w.text.startswith("-")), "~")):
                 streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
+            yield from self.written(found, streams)
             yield from expand_command(found, self.knowledge)
         elif found is not None:
             yield found
+
+    def written(self, found: Command, streams: Streams) -> Iterator[Fact]:
+        """The files that the command's output goes into, for what runs them later."""
+        paths = [streams.into] if streams.into else []
+        paths += [word.text for word in found.args if not word.text.startswith("-")] if found.name == "tee" else []
+        if paths:
+            text = printed_by(found, self.knowledge)
+            yield from (Written(found.line, path, text.text if text is not None else None) for path in paths if HOLE not in path)
 
     def simple(self, node: Node, streams: Streams) -> Command | Unknown | None:
         """The command that a `command` node is."""
@@ -212,27 +253,29 @@ class _Walk:
         return command_of(words, outer)
 
     def redirected(self, node: Node, streams: Streams) -> None:
-        """A statement with redirections. What stands behind a heredoc's start on its line is its pipe or the next statement."""
+        """A statement with redirections. The grammar gives those of the last command of a list or pipeline to all of it."""
         redirects, body = redirects_of(node), node.child_by_field_name("body")
-        tails = [child for redirect in redirects for child in redirect.children if child.type == "pipeline"]
-        inside = redirected(streams.into_pipe("1") if tails else streams, redirects, self.source, self.variables)
+        self.push([child for child in node.children if child != body], streams)
         if body is None:
-            return self.push(redirects, streams)
+            return
         if raw_of(body, self.source).strip() == "exec":
-            streams.sinks.update(inside.sinks)
-        for tail in tails:
-            self.push(tail.children, streams.reading(self.printed(body, inside)))
-        self.push(redirects, streams)
+            streams.sinks.update(self.redirects(streams, node).sinks)
+        self.stack.append((body, streams))
+        while body.type in ("list", "pipeline") and body.named_child_count:
+            body = body.named_children[-1]
+        self.trailing[body.id] = node
         self.swallowed[body.id] = swallowed_words(redirects)
-        self.stack.append((body, inside))
 
     def pipeline(self, node: Node, streams: Streams) -> None:
         stages = [child for child in node.children if child.is_named]
         bars = [child.type for child in node.children if not child.is_named]
+        texts: list[Word | None] = []
+        for stage in stages[:-1]:
+            texts.append(self.printed(stage, Streams().reading(texts[-1]) if texts else Streams()))
         for at in range(len(stages) - 1, -1, -1):
             bar = bars[at] if at < len(bars) and at < len(stages) - 1 else ""
             inside = streams.into_pipe(*(("1", "2") if bar == "|&" else ("1",) if bar else ()))
-            self.stack.append((stages[at], inside.reading(self.printed(stages[at - 1], Streams())) if at else inside))
+            self.stack.append((stages[at], inside.reading(texts[at - 1]) if at else inside))
 
     def printed(self, node: Node | None, streams: Streams) -> Word | None:
         """What a stage writes into its pipe, where that is spelled out."""
@@ -240,27 +283,70 @@ class _Walk:
             if node.type == "pipeline":
                 node = node.named_children[-1] if node.named_child_count else None
             else:
-                streams = redirected(streams, redirects_of(node), self.source, self.variables)
+                streams = self.redirects(streams, node)
                 node = node.child_by_field_name("body")
         if node is None or node.type != "command":
             return None
-        found = self.simple(node, redirected(streams, redirects_of(node), self.source, self.variables))
+        found = self.simple(node, self.redirects(streams, node))
         return printed_by(found, self.knowledge) if isinstance(found, Command) else None
 
-    def substitution(self, node: Node, streams: Streams) -> Iterator[Fact]:
-        """`$(…)`, or backticks, in which a backslash takes one layer of quoting away."""
-        raw = raw_of(node, self.source)
-        if raw.startswith("`") and "\\" in raw:
-            yield self.embedded(node, re.sub(r"\\([`$\\])", r"\1", raw[1:-1]), streams)
-        else:
+    def substitution(self, node: Node, streams: Streams) -> None:
+        """`$(…)`, or backticks; those in which a backslash takes one layer of quoting away are code of their own (`rest`)."""
+        if node.start_byte not in self.parsed.escaped:
             self.push(node.children, streams)
 
-    def heredoc(self, node: Node, streams: Streams) -> Iterator[Fact]:
-        parts = {child.type: child for child in node.children}
-        self.push([child for child in node.children if child.type != "pipeline"], streams)
-        body, start = parts.get("heredoc_body"), parts.get("heredoc_start")
-        if body is not None and start is not None and not is_quoted(start, self.source):
-            yield from self.backticks(body, streams)
+    def rest(self, streams: Streams) -> Iterator[Fact]:
+        """What runs and the tree does not hold: substitutions in heredocs, backticks with backslashes, and what it has lost."""
+        scan, seen = self.parsed.scan, dict(self.parsed.commands_in(self.parsed.root))
+        for region in scan.regions:
+            yield from self.piece(region.start, region.end, region.depth, streams.into_pipe("1"), seen)
+        for ticks in scan.backticks:
+            yield Embedded(self.parsed.line(ticks.at), "shell", ticks.text.decode("utf-8", "replace"))
+        for span in missed_commands(self.parsed, seen):
+            for start in (span.pipeline, span.start, span.name):
+                if not is_seen(self.parsed, span, seen):
+                    yield from self.piece(start, span.end, span.depth, streams, seen)
+            if not is_seen(self.parsed, span, seen):
+                yield from self.loose(span, streams)
+        yield from (Unknown(self.parsed.line(at), what) for at, what in scan.unclear)
+        for heredoc in scan.heredocs:
+            if heredoc.doubtful or heredoc.joins(self.parsed.source):
+                text = self.parsed.source[heredoc.body : heredoc.text_end].decode("utf-8", "replace")
+                joined_lines = re.sub(r"(\\\\)|\\\n", r"\1", text)
+                code = text if heredoc.doubtful else f": <<{_NOWHERE}\n{joined_lines}\n{_NOWHERE}\n"
+                yield Embedded(self.parsed.line(heredoc.body) - (not heredoc.doubtful), "shell", code)
+
+    def loose(self, span: Span, streams: Streams) -> Iterator[Fact]:
+        """A command that the grammar does not understand even alone, by the words that the scan finds."""
+        line, words = self.parsed.line(span.name), list[Word]()
+        streams = Streams(dict(streams.sinks))
+        for piece in pieces_of(self.parsed.codes[span.depth], span.name, span.end):
+            raw = self.parsed.codes[span.depth][piece.start : piece.end].decode("utf-8", "replace")
+            text = loose_word(raw, self.variables)
+            if not piece.operator:
+                words += [Word(one, line) for one in (spread_braces(text) if not set(raw) & set("'\"\\") else [text])]
+            elif (heredoc := self.parsed.text_at(piece.operator_at, text, self.variables)) is not None:
+                streams = streams.reading(heredoc)
+            else:
+                streams = loosely_redirected(streams, piece.operator.decode(), text)
+                if text.strip(HOLE) and not piece.operator.endswith(b"&"):
+                    yield Touch(line, text, "read" if piece.operator == b"<" else "write", streams.place[0])
+        outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.stdin, streams.piped)
+        yield from self.started(command_of(words, outer) if words else None, streams)
+
+    def piece(self, start: int, end: int, depth: int, streams: Streams, seen: dict[int, int]) -> Iterator[Fact]:
+        """The facts of a part of the code, parsed alone."""
+        root = self.parsed.piece(start, end, depth)
+        if root is None:
+            yield Unknown(self.parsed.line(start), "shell code that takes too long to parse")
+            return
+        found = dict(self.parsed.commands_in(root))
+        if found and all(seen.get(at, 0) == stop for at, stop in found.items()):
+            return
+        seen |= found
+        self.source = self.parsed.codes[depth]
+        yield from self.walk(root, Streams(dict(streams.sinks)))
+        self.source = self.parsed.codes[0]
 
     def backticks(self, node: Node, streams: Streams) -> Iterator[Fact]:
         """Substitutions that the grammar leaves inside a word or a heredoc."""
@@ -270,16 +356,3 @@ class _Walk:
 
     def embedded(self, node: Node, code: str, streams: Streams) -> Embedded:
         return Embedded(node.start_point[0] + 1, "shell", code, streams.sink("1"), streams.sink("2"))
-
-    def error(self, node: Node, streams: Streams) -> Iterator[Fact]:
-        """What the parser could not fit in: loose words may be a command, and what it skipped is not known at all."""
-        self.push(node.children, streams)
-        words: list[Node] = []
-        for child in [*node.children, None]:
-            if child is not None and child.type in WORDS:
-                words.append(child.children[0] if child.type == "command_name" and child.child_count else child)
-            elif words:
-                yield from self.started(self.run(words, streams), streams)
-                words = []
-        if skipped_text(node, self.source):
-            yield Unknown(node.start_point[0] + 1, "shell code that the grammar does not understand")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.facts import HOLE, Sink, Touch, Word, sink_of
-from sandboxmcp.policy.shell_words import Variables, body_of, raw_of, text_of
+from sandboxmcp.policy.shell_words import Variables, raw_of, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
+REDIRECTS = frozenset({"file_redirect", "herestring_redirect"})
+Texts = Callable[[int, str, Variables], Word | None]
+"""The text of the heredoc, or of the herestring with the target given, whose operator stands at a place."""
 _OTHER_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d)")
 
 
@@ -27,6 +29,8 @@ class Streams:
     """The text on standard input, where the code spells it out."""
     piped: bool = False
     """Standard input is a pipe."""
+    into: str = ""
+    """The file that standard output goes into."""
     place: list[str] = field(default_factory=lambda: [""])
     """The working folder, one entry, shared like `sinks`: `cd` changes it for all that follow."""
 
@@ -35,7 +39,8 @@ class Streams:
 
     def into_pipe(self, *descriptors: str) -> Streams:
         """The streams of what a pipe or a substitution reads: a scope of its own."""
-        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"), place=[*self.place])
+        into = "" if "1" in descriptors else self.into
+        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"), into=into, place=[*self.place])
 
     def maybe(self) -> Streams:
         """The streams of what may not happen, where an `exec >FILE` counts only inside; a `cd` is believed."""
@@ -47,10 +52,8 @@ class Streams:
 
 
 def redirects_of(node: Node) -> list[Node]:
-    """The redirections of a statement, those that stand behind a heredoc's start among them."""
-    direct = [child for child in node.children if child.type in REDIRECTS]
-    behind = [child for redirect in direct for child in redirect.children if child.type in REDIRECTS]
-    return direct + behind
+    """The redirections of a statement."""
+    return [child for child in node.children if child.type in REDIRECTS]
 
 
 def swallowed_words(redirects: Sequence[Node]) -> list[Node]:
@@ -58,28 +61,47 @@ def swallowed_words(redirects: Sequence[Node]) -> list[Node]:
     return [extra for redirect in redirects for extra in redirect.children_by_field_name("destination")[1:]]
 
 
-def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, variables: Variables) -> Streams:
-    """The streams after redirections, in order: `2>&1 >f` is not `>f 2>&1`."""
+def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, variables: Variables, texts: Texts) -> Streams:
+    """The streams after redirections, in order: `2>&1 >f` is not `>f 2>&1`. `texts` knows which of them are heredocs."""
     if not redirects:
         return streams
     sinks, stdin, piped = dict(streams.sinks), streams.stdin, streams.piped
     for redirect in redirects:
-        if redirect.type != "file_redirect":
-            stdin, piped = _literal_input(redirect, source, variables) or stdin, False
-        elif _redirect_file(redirect, sinks, source, variables):
+        if (text := _literal_input(redirect, source, variables, texts)) is not None:
+            stdin, piped = text, False
+        elif redirect.type != "file_redirect":
+            piped = False
+        elif _redirect_file(redirect, sinks, source, variables) and not (stdin is not None and _duplicates(redirect)):
             stdin, piped = None, True
-    return Streams(sinks, stdin, piped, streams.place)
+    into = next((path for one in reversed(redirects) if (path := _output_file(one, source, variables))), streams.into)
+    return Streams(sinks, stdin, piped, into, streams.place)
 
 
-def redirect_touches(redirects: Sequence[Node], streams: Streams, source: bytes, variables: Variables) -> Iterator[Touch]:
+def redirect_touches(
+    redirects: Sequence[Node], streams: Streams, source: bytes, variables: Variables, texts: Texts
+) -> Iterator[Touch]:
     """The files that redirections open."""
     for redirect in redirects:
         operator = next((child.type for child in redirect.children if not child.is_named), "")
         target = next(iter(redirect.children_by_field_name("destination")), None)
-        if redirect.type == "file_redirect" and target is not None:
+        if redirect.type == "file_redirect" and target is not None and _heredoc(redirect, source, variables, texts) is None:
             path = text_of(target, source, variables)
             if path.strip(HOLE) and not (operator.endswith("&") and path.rstrip("-").isdigit()):
                 yield Touch(target.start_point[0] + 1, path, "read" if operator.startswith("<") else "write", streams.place[0])
+
+
+def _duplicates(redirect: Node) -> bool:
+    """`<&3`: what stands on another descriptor, which a heredoc may have been given."""
+    return any(child.type == "<&" for child in redirect.children)
+
+
+def _output_file(redirect: Node, source: bytes, variables: Variables) -> str:
+    operator = next((child.type for child in redirect.children if not child.is_named), "")
+    descriptor = next((raw_of(child, source) for child in redirect.children if child.type == "file_descriptor"), "1")
+    target = next(iter(redirect.children_by_field_name("destination")), None)
+    if redirect.type != "file_redirect" or target is None or descriptor != "1" or operator not in (">", ">>", ">|", "&>", "&>>"):
+        return ""
+    return text_of(target, source, variables)
 
 
 def _redirect_file(redirect: Node, sinks: dict[str, Sink], source: bytes, variables: Variables) -> bool:
@@ -104,19 +126,25 @@ def _redirect_file(redirect: Node, sinks: dict[str, Sink], source: bytes, variab
     return False
 
 
-def _literal_input(redirect: Node, source: bytes, variables: Variables) -> Word | None:
-    """The text of a heredoc or herestring."""
+def loosely_redirected(streams: Streams, operator: str, target: str) -> Streams:
+    """The streams after one redirection of which there is no tree."""
+    if "<" in operator or not operator:
+        return replace(streams, stdin=None, piped=True) if operator in ("<", "<>") else streams
+    names = ("1", "2") if "&" in operator else ("1",)
+    sink: Sink = streams.sink(target) if "&" in operator and target.isdigit() else sink_of(target)
+    return replace(streams, sinks=streams.sinks | dict.fromkeys(names, sink))
+
+
+def _heredoc(redirect: Node, source: bytes, variables: Variables, texts: Texts) -> Word | None:
+    operator = next((child for child in redirect.children if child.type == "<"), None)
+    target = next(iter(redirect.children_by_field_name("destination")), None)
+    text = text_of(target, source, variables) if target is not None else ""
+    return texts(operator.start_byte, text, variables) if operator is not None else None
+
+
+def _literal_input(redirect: Node, source: bytes, variables: Variables, texts: Texts) -> Word | None:
+    """The text of a heredoc or herestring; None for any other."""
     if redirect.type == "herestring_redirect":
         values = redirect.named_children
         return Word(text_of(values[-1], source, variables), values[-1].start_point[0] + 1) if values else None
-    parts = {child.type: child for child in redirect.children}
-    start, body = parts.get("heredoc_start"), parts.get("heredoc_body")
-    if start is None or body is None:
-        return None
-    text = body_of(body, source, variables, quoted=is_quoted(start, source))
-    return Word(text, body.start_point[0] + 1)
-
-
-def is_quoted(heredoc_start: Node, source: bytes) -> bool:
-    """Whether the heredoc's text is taken as it stands."""
-    return any(mark in raw_of(heredoc_start, source) for mark in "'\"\\")
+    return _heredoc(redirect, source, variables, texts)

@@ -78,9 +78,38 @@ def text_of(node: Node, source: bytes, variables: Variables) -> str:
             return re.sub(r"\\(\n|(.))", r"\2", raw_of(node, source), flags=re.DOTALL)
 
 
-def body_of(node: Node, source: bytes, variables: Variables, *, quoted: bool) -> str:
-    """The text of a heredoc; with a quoted delimiter nothing in it is expanded."""
-    return raw_of(node, source) if quoted else _pieces(node, source, variables, 0, quoted=True)
+def loose_word(raw: str, variables: Variables) -> str:
+    """What a word becomes that no tree holds: up to its first expansion that is not a plain variable, of which nothing is known."""
+    text = ""
+    for piece in _LOOSE.finditer(raw):
+        match piece.lastgroup:
+            case "single":
+                text += piece["single"]
+            case "ansi":
+                text += _ANSI.sub(_ansi_escape, piece["ansi"])
+            case "double":
+                text += loose_word(re.sub(r"([^$`\\\"\w])", r"\\\1", piece["double"]), variables)
+            case "escaped":
+                text += piece["escaped"].strip("\n")
+            case "variable":
+                text += _expanded(piece["variable"], variables)
+            case "other":
+                return text + HOLE
+            case _:
+                text += piece[0]
+    return text
+
+
+_LOOSE = re.compile(
+    r"'(?P<single>[^']*)'|\$'(?P<ansi>(?:[^'\\]|\\.)*)'|\$?\"(?P<double>(?:[^\"\\`$]|\\.|\$(?!\())*)\"|\\(?P<escaped>.)"
+    r"|(?P<variable>\$(?:\w+|\{\w+\}|[@*]))|(?P<other>\$[({\[]|`|[\"'])|.",
+    re.DOTALL,
+)
+
+
+def expanded(raw: str, variables: Variables) -> str:
+    """What an expansion becomes that stands alone, as in the text of a heredoc."""
+    return _substituted(raw) if raw.startswith(("$(", "`")) else _expanded(raw, variables)
 
 
 def raw_of(node: Node, source: bytes) -> str:

@@ -111,4 +111,18 @@ def _until_closed(text: str) -> str:
     return text
 
 
-TOOLS: Mapping[str, Callable[[str], tuple[Fact, ...]]] = {"awk": awk_facts, "make": make_facts, "sed": sed_facts}
+_SCHEDULE = re.compile(r"\s*(?:@\w+|(?:[^\s#=]+\s+){5})\s*(?P<line>\S.*)")
+
+
+def crontab_facts(code: str) -> tuple[Fact, ...]:
+    """The command lines of a crontab, behind the five fields of their times."""
+    lines = ((number, _SCHEDULE.fullmatch(line)) for number, line in enumerate(code.split("\n"), 1))
+    return tuple(Embedded(number, "shell", found["line"]) for number, found in lines if found)
+
+
+TOOLS: Mapping[str, Callable[[str], tuple[Fact, ...]]] = {
+    "awk": awk_facts,
+    "crontab": crontab_facts,
+    "make": make_facts,
+    "sed": sed_facts,
+}

@@ -56,6 +56,27 @@ async def test_broken_settings_of_claude_code_stop_everything_and_are_named(tmp_
     await assert_stopped(tmp_path, era, ".claude/settings.json", '{"permissions": [', "Claude Code's settings are not JSON")
 
 
+HEREDOCS = {
+    "redirected": "cat <<EOF > n.txt; rm victim.txt\nbody\nEOF",
+    "background": "cat <<EOF > n.txt & rm victim.txt\nbody\nEOF",
+    "piped": "cat <<EOF | tee n.txt; rm victim.txt\nbody\nEOF",
+    "two": "cat <<A <<B; rm victim.txt\na\nA\nb\nB",
+}
+
+
+@pytest.mark.parametrize("code", HEREDOCS.values(), ids=HEREDOCS)
+async def test_what_stands_behind_a_heredoc_on_its_line_is_judged(code: str, tmp_path: Path, era: str) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Bash(rm:*)"]}}')
+    (tmp_path / "victim.txt").touch()
+    harmless = code.replace("rm victim.txt", "touch made.txt")
+    (denied, said), (failed, _) = await run(
+        tmp_path, era, *(("ctx_execute", {"language": "shell", "code": one}) for one in (code, harmless))
+    )
+    assert (denied, failed, "Bash(rm:*)" in said) == (True, False, True)
+    assert ((tmp_path / "victim.txt").exists(), (tmp_path / "made.txt").exists()) == (True, True)
+
+
 async def assert_stopped(folder: Path, era: str, file: str, text: str, what: str) -> None:
     (folder / file).parent.mkdir(parents=True)
     (folder / file).write_text(text)
