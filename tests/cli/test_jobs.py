@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,18 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
+def wait_until(happened: Callable[[], bool], bound_s: float = 60.0) -> None:
+    """Look again and again: what is waited for happens in other processes."""
+    end = time.monotonic() + bound_s
+    while not happened():
+        assert time.monotonic() < end, "it did not happen in time"
+        threading.Event().wait(0.01)
+
+
 def test_a_job_of_a_running_server_is_listed_looked_at_and_cancelled(serve: Call, say: Any) -> None:
     code = "echo giraffe; touch begun; sleep 300"
     job = serve("ctx_execute", code=code, language="shell", background=True)["structuredContent"]["job"]
-    while not Path("begun").exists():
-        threading.Event().wait(0.01)
+    wait_until(Path("begun").exists)
     assert say("jobs", "list").out.startswith(f"{job}: running elsewhere, shell, ")
     assert f"{job}: running for " in say("jobs", "result", job).out
     assert "| giraffe" in say("jobs", "cancel", job).out
@@ -56,8 +64,7 @@ def test_a_job_of_a_running_server_is_listed_looked_at_and_cancelled(serve: Call
 
 def test_a_job_that_has_ended_is_answered_from_the_store(serve: Call, say: Any) -> None:
     job = serve("ctx_execute", code="echo okapi >&2; exit 3", language="shell", background=True)["structuredContent"]["job"]
-    while serve("ctx_jobs", action="result", job=job)["structuredContent"]["state"] == "running":
-        pass
+    wait_until(lambda: serve("ctx_jobs", action="result", job=job)["structuredContent"]["state"] != "running")
     document = say("jobs", "result", job, "--json").document
     assert (document["state"], document["exit_code"], document["text"].endswith("\n| okapi")) == ("failed", 3, True)
 

@@ -1,12 +1,14 @@
 """With `Bash(rm:*)` denied by Claude Code's settings, rm is found wherever bash would run it, and nowhere else."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from sandboxmcp.policy.claude import claude_packs
 from sandboxmcp.policy.engine import Engine, load_engine
+from sandboxmcp.policy.shell_scan import scan
 
 DENIED = """\
 cat <<EOF > n.txt; rm victim.txt⏎body⏎EOF
@@ -160,8 +162,36 @@ def test_harmless_neighbours_are_allowed_on_the_host(engine: Engine, language: s
     assert engine.judge(code, language, "host").action == "allow"
 
 
-def test_the_scan_reads_each_letter_a_bounded_number_of_times() -> None:
-    from sandboxmcp.policy.shell_scan import scan
+SHAPES = {
+    "heredocs": "cat <<A; c\nx $(c)\nA\n",
+    "heredocs-without-end": "<<A\n",
+    "substitutions": "$(",
+    "sums": "$((",
+    "sums-of-commands": "((a ) ) ",
+    "backticks": "`a` ",
+    "quotes": "\"a\" 'b' ",
+    "cases": "case a in b) c;; esac; ",
+    "split-operators": "<\\\n<E\n",
+}
 
-    small, large = (scan(b"".join(b"cat <<A%d; c\nx $(c)\nA%d\n" % (at, at) for at in range(count)))[0] for count in (1_000, 4_000))
-    assert (len(large.commands), len(large.heredocs)) == (4 * len(small.commands), 4 * len(small.heredocs))
+
+@pytest.mark.parametrize("unit", SHAPES.values(), ids=SHAPES)
+def test_the_steps_of_the_scan_grow_with_the_length(unit: str) -> None:
+    small, large = (_steps(unit * count) for count in (2_000, 4_000))
+    assert large <= 2.1 * small
+
+
+def _steps(code: str) -> int:
+    """How many functions of Python are called while the code is scanned."""
+    count = 0
+
+    def called(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(called)
+    try:
+        scan(code.encode())
+    finally:
+        sys.setprofile(None)
+    return count

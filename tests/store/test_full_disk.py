@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -130,11 +131,12 @@ assert [path.name for path in (place / "incoming").rglob("*") if path.is_file()]
 
 
 def on_small_disk(folder: Path, code: str, size_mb: int = 40) -> None:
+    missing = pytest.fail if os.environ.get("SANDBOXMCP_SANDBOX") == "required" else pytest.skip
     if shutil.which("unshare") is None:
-        pytest.skip("no unshare to mount a small disk with")
+        missing("no unshare to mount a small disk with")
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if subprocess.run([*command, MOUNT.format(size=1), str(folder), "true"], capture_output=True).returncode:
-        pytest.skip("no disk can be mounted here")
+        missing("no disk can be mounted here")
     done = subprocess.run(
         [*command, MOUNT.format(size=size_mb), str(folder), sys.executable, "-c", code, str(folder)], capture_output=True, text=True
     )
