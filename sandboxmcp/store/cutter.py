@@ -6,6 +6,7 @@ a worker has cut lies in a file without a name until it is written to the index.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -18,6 +19,8 @@ SMALL_BYTES = 128 << 10
 """So much is cut in the process that asks: the start of another one would take longer."""
 _CPU_S, _CPU_S_PER_MB = 30.0, 3.0
 """Processor time of a worker; ordinary texts take a quarter of a second for each megabyte."""
+_IN_MEMORY = 4 << 20
+"""Of a text of so many bytes, what a worker has cut takes no room on a disk that may be nearly full."""
 _MOST_BYTES = 1 << 30
 """What a worker writes of one text: JSON has more of itself when it is laid out."""
 
@@ -84,7 +87,7 @@ class Cutter:
     def _cut_by_worker(
         self, capture: Capture, parts: Sequence[tuple[int, int]], form: str, size: int, watched: Watched
     ) -> BinaryIO:
-        file = self._captures.scratch()
+        file = _in_memory() if size <= _IN_MEMORY else self._captures.scratch()
         try:
             for start, stop in parts:
                 self._workers.run(
@@ -98,6 +101,10 @@ class Cutter:
             file.close()
             raise
         return file
+
+
+def _in_memory() -> BinaryIO:
+    return os.fdopen(os.memfd_create("sandboxmcp-cut"), "w+b")
 
 
 def _cut_here(capture: Capture, parts: Sequence[tuple[int, int]], form: Form, watched: Watched) -> Cuts:

@@ -25,8 +25,8 @@ from sandboxmcp.store.pagetext import page_text, plain_page
 from sandboxmcp.store.worker import END, LENGTH
 
 _MOST_MEMORY = 2 << 30
-_KEPT_MEMORY = 256 << 10
-"""KiB that a worker may have used and still be kept."""
+_KEPT_MEMORY = 256 << 20
+"""What a worker may hold and still be kept."""
 _IDLE_S = 60.0
 _TOGETHER = 200
 """Chunks that are written at once."""
@@ -66,9 +66,15 @@ def _serve(connection: socket.socket) -> bool:
         except Exception as error:
             _send(connection, {"failed": type(error).__name__})
             return False
-    small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= _KEPT_MEMORY
+    small = _memory() <= _KEPT_MEMORY
     _send(connection, reply | {"stays": small})
     return small
+
+
+def _memory() -> int:
+    """Bytes that this process holds now (proc(5), statm). The most that it held would include what its parent held at its start."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def _limit(cpu_s: float, most_bytes: int) -> None:

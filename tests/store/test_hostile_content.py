@@ -21,7 +21,7 @@ MOST = 2.6
 """How many times as long twice as much may take: 2 is linear, 4 is quadratic."""
 _PIECE = 256 << 10
 _WORTH_MEASURING_S = 0.04
-_LARGEST = 2 << 20
+_LARGEST = 1 << 20
 _TRIES = 5
 
 Shape = Callable[[int], str | bytes]
