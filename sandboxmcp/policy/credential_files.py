@@ -18,6 +18,8 @@ from sandboxmcp.sandbox.secret_names import SecretKind, kind_of
 
 _DIALECTS: tuple[Dialect, ...] = ("env", "lines", "toml", "yaml")
 _LINE = re.compile(rb"[^\n]+")
+_URL_TOKEN = re.compile(rb"https?://([^/\s@:\"']{12,})@")
+"""A token in the place of a user; names of people are shorter."""
 _URL_USER = re.compile(rb"://([^\n]*)@")
 _KEY_BLOCK = re.compile(
     rb"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----(.*?)"
@@ -45,6 +47,8 @@ def masked_copy(path: str, data: bytes, shapes: Spans | None = None) -> bytes:
     """The content of a file of that name with its credentials masked; the same if it holds none."""
     kind = kind_of(path) or SecretKind("whole")
     spans = credential_spans(kind, data)
+    if "/.git/" in f"/{path}" and b"\0" not in data:
+        spans = [*spans, *(Span(*match.span(1)) for match in _URL_TOKEN.finditer(data))]
     filler: Filler = "letters" if kind.reader == "yaml" else "stars"
     found = [Span(start, end, filler) for start, end in shapes.spans(data)] if shapes is not None else []
     return hidden(data, [*spans, *found])

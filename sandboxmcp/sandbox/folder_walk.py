@@ -28,8 +28,6 @@ MOST_ENTRIES = 1_000_000
 """Read anew in one walk; a folder of a million files takes half a second."""
 _MOST_BYTES_OF_PATH = 4_000
 """PATH_MAX is 4,096: deeper folders cannot be opened by their path, nor can git."""
-_DEEPEST_SHUT = 100
-"""Folders above one that is opened step by step; a deeper one that cannot be opened at once counts as left out."""
 YOUNG_NS = 2_000_000_000
 _GIT = ".git"
 _Kind = Literal["folder", "file", "link", "other"]
@@ -80,15 +78,17 @@ class Walked:
     bare: dict[str, str] = field(default_factory=dict)
     """Folders of the shape of a repository that are not called `.git`, with their entry `HEAD`."""
     odd: set[str] = field(default_factory=set)
-    """Git folders with a link, socket, pipe or device in them, objects excepted."""
+    """Git folders with a link, socket, pipe or device in them."""
     left_out: int = 0
     """Folders that were not looked at for the bounds, at least."""
 
 
 class _Waiting(NamedTuple):
     path: str
-    owner: str | None
-    """The git folder that it lies in; empty: in none; None: among the objects of one."""
+    owner: str
+    """The git folder that it lies in; empty: in none."""
+    late: bool
+    """It is among the objects of one, which are looked at last."""
     sure: bool
 
 
@@ -113,14 +113,14 @@ class FolderWalk:
         if self._last is not None and self._last[0] == skip and changed == set() and self._unchanged(root, "", set(), sure=False):
             return self._last[1]
         walked, fresh, self._entries = Walked(), dict[str, _Folder](), 0
-        waiting: deque[_Waiting] = deque([_Waiting("", "", False)])
+        waiting: deque[_Waiting] = deque([_Waiting("", "", False, False)])
         last: deque[_Waiting] = deque()
         all_watched = True
         while waiting or last:
             if len(fresh) >= self._most_folders or self._entries > self._most_entries:
                 walked.left_out += len(waiting) + len(last)
                 break
-            path, owner, sure = (waiting or last).popleft()
+            path, owner, late, sure = (waiting or last).popleft()
             known = self._unchanged(root, path, changed, sure=sure)
             folder = known or self._read(root, path, walked, opens)
             all_watched &= folder is not None and folder.watched
@@ -129,11 +129,9 @@ class FolderWalk:
             fresh[path] = folder
             owner = _noted(walked, path, owner, folder)
             for below in folder.subfolders:
-                if owner is None:
-                    last.append(_Waiting(below, None, known is not None))
-                elif below not in skip:
-                    inner = None if folder.is_git and below.endswith("/objects") else owner
-                    waiting.append(_Waiting(below, inner, known is not None))
+                if below not in skip:
+                    objects = late or (folder.is_git and below.endswith("/objects"))
+                    (last if objects else waiting).append(_Waiting(below, owner, objects, known is not None))
         self._known, self._last = fresh, (skip, walked) if all_watched else None
         return walked
 
@@ -175,7 +173,9 @@ class FolderWalk:
         except OSError:
             walked.left_out += 1
             return None
-        return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=True)
+        if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode):  # a script may have shut it
+            walked.left_out += 1
+        return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=False)
 
     def _listed(self, fd: int, path: str, walked: Walked) -> _Folder:
         watched = self._events.watch(fd, path)  # before it is read: no change falls between
@@ -210,7 +210,7 @@ class FolderWalk:
         return folder
 
 
-def _noted(walked: Walked, path: str, owner: str | None, folder: _Folder) -> str | None:
+def _noted(walked: Walked, path: str, owner: str, folder: _Folder) -> str:
     """The git folder that its subfolders lie in; what was found in it is put down."""
     walked.found.extend(folder.found)
     if folder.is_git:
@@ -245,11 +245,12 @@ def open_below(root: int, path: str, opens: Callable[[int], None] | None = None)
     """
     if (whole := _opened_whole(root, path)) is not None:
         return whole
-    if path.count("/") > _DEEPEST_SHUT:
-        raise PermissionError(f"{path} is too deep")
-    fd = os.dup(root)
+    above, _, name = path.rpartition("/")
+    # The folders above were made passable before: only the last step may have to be taken by itself.
+    reached = _opened_whole(root, above) if above else None
+    fd = os.dup(root) if reached is None else reached
     try:
-        for part, is_last in _parts(path):
+        for part, is_last in _parts(path if reached is None else name):
             fd = _stepped(fd, part, FOLDER if is_last else os.O_PATH | FOLDER, opens)
         return fd
     except BaseException:

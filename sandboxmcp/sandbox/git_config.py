@@ -28,7 +28,7 @@ _ANY = frozenset(
     core.sparsecheckoutcone core.commitgraph core.multipackindex core.whitespace core.bigfilethreshold user.name user.email
     user.useconfigonly author.name author.email committer.name committer.email init.defaultbranch pull.rebase pull.ff
     push.default push.autosetupremote push.followtags fetch.prune fetch.prunetags fetch.parallel fetch.writecommitgraph merge.ff
-    merge.conflictstyle merge.renamelimit rebase.autosquash rebase.autostash rebase.updaterefs rerere.enabled rerere.autoupdate
+    merge.conflictstyle merge.renamelimit rebase.autosquash rebase.autostash rebase.updaterefs
     gc.auto gc.autodetach gc.pruneexpire index.version index.sparse index.threads feature.manyfiles feature.experimental
     pack.threads pack.windowmemory pack.writereverseindex status.showuntrackedfiles status.submodulesummary status.branch
     status.short log.date log.showsignature diff.algorithm diff.renames diff.colormoved diff.submodule diff.ignoresubmodules

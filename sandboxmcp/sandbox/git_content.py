@@ -19,7 +19,7 @@ from sandboxmcp.sandbox.judged_folder import Reading, Unusual
 _ENTRIES = frozenset(
     """
     HEAD config config.worktree description hooks info objects refs logs index packed-refs branches remotes modules worktrees
-    shallow reftable rebase-merge rebase-apply sequencer lfs gc.log gc.pid rr-cache rebased-patches commondir gitdir locked
+    shallow reftable rebase-merge rebase-apply sequencer lfs gc.log gc.pid rebased-patches commondir gitdir locked
     config.lock index.lock HEAD.lock packed-refs.lock packed-refs.new shallow.lock opencode gk .DS_Store
     """.split()
 )
@@ -68,6 +68,8 @@ def judge_git(reading: Reading, place: Place) -> None:
     for name in names:
         if name not in _ENTRIES and (name.lower() in _ENTRIES_LOWERED or not _ENTRY.fullmatch(name)):
             raise Unusual("it has an entry that git does not write")
+    if "MERGE_RR" in names:
+        raise Unusual("MERGE_RR names files that git would copy")
     if "commondir" in names:
         _judge_worktree(reading, place)
     for name in ("config", "config.worktree"):

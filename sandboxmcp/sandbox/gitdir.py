@@ -14,6 +14,7 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -28,13 +29,14 @@ _COMMON_PARTS = ("HEAD", "config", "description", "hooks", "info", "logs", "obje
 Kind = Literal["file", "folder", "other"]
 _LOCK = r"(?:\.lock)?"
 _FILE = re.compile(
-    rf"(?:HEAD|[A-Z][A-Z_]*_HEAD|MERGE_[A-Z]+|SQUASH_MSG|AUTO_MERGE|[A-Z]+_EDITMSG|index|packed-refs|shallow){_LOCK}"
+    rf"(?:HEAD|[A-Z][A-Z_]*_HEAD|MERGE_(?!RR)[A-Z]+|SQUASH_MSG|AUTO_MERGE|[A-Z]+_EDITMSG|index|packed-refs|shallow){_LOCK}"
     r"|packed-refs\.new|sharedindex\.[0-9a-f]+(?:\.lock)?|sharedindex_\w{6}|shallow_\w{6}|next-index-\d+(?:\.lock)?|gc\.(?:pid|log)(?:\.lock)?"
 )
 _OBJECT_INFO = re.compile(r"(?:packs|commit-graph|tmp_\w+)(?:\.lock)?|commit-graphs")
 _LFS = frozenset({"cache", "incomplete", "objects", "tmp"})
 _ASIDE = re.compile(r".*\.quarantined-[0-9a-f]+")
-"""What was moved aside already: git obeys nothing of that name."""
+"""What was moved aside to the top of `.git`, where git obeys nothing of that name. Elsewhere a branch may have it."""
+GIT = ".git"
 _LONGEST = 4 << 20
 _DEEPEST = 64
 """Folders within folders: each is an open descriptor while it is looked into."""
@@ -125,7 +127,7 @@ def unlisted(root: int, folder: str, repositories: Iterable[str]) -> Iterator[st
     with _entered(root, folder) as fd:
         for name, kind in _entries(fd):
             path = f"{folder}/{name}"
-            if kind == "file" and _FILE.fullmatch(name):
+            if (kind == "file" and _FILE.fullmatch(name)) or (folder == GIT and _ASIDE.fullmatch(name)):
                 continue
             if kind == "folder" and name in _FOLDERS:
                 yield from (f"{folder}/{one}" for one in _FOLDERS[name](fd, name))
@@ -148,21 +150,42 @@ def _beside_modules(root: int, folder: str, modules: set[str]) -> Iterator[str]:
                 yield path
 
 
+_clean: dict[tuple[int, int], int] = {}
+"""Change times of folders that held nothing but files, by device and inode: they need not be listed again."""
+_MOST_CLEAN = 20_000
+_YOUNG_NS = 2_000_000_000
+
+
 def _files_only(parent: int, name: str, depth: int = 1) -> Iterator[str]:
     """Links, special files, and folders deeper than a branch's name: git writes through links like `logs/HEAD -> ~/.bashrc`."""
     with _entered(parent, name) as fd:
-        for one, kind in _entries(fd):
+        status = os.fstat(fd)
+        which = status.st_dev, status.st_ino
+        if _clean.get(which) == status.st_ctime_ns:
+            return
+        entries = _entries(fd)
+        for one, kind in entries:
             if kind == "folder" and depth < _DEEPEST:
                 yield from (f"{name}/{path}" for path in _files_only(fd, one, depth + 1))
             elif kind != "file":
                 yield f"{name}/{one}"
+        # A change within the tick of the clock in which it was read would not show.
+        if all(kind == "file" for _, kind in entries) and status.st_ctime_ns < time.time_ns() - _YOUNG_NS:
+            if len(_clean) >= _MOST_CLEAN:
+                _clean.clear()
+            _clean[which] = status.st_ctime_ns
 
 
 def _objects(parent: int, name: str) -> Iterator[str]:
+    """git replaces what a link among its packs and graphs leads to, and deletes in a folder that is one."""
     with _entered(parent, name) as fd:
         for one, kind in _entries(fd):
             if one == "info" and kind == "folder":
                 yield from (f"{name}/{path}" for path in _only(fd, one, lambda leaf, _: bool(_OBJECT_INFO.fullmatch(leaf))))
+            if kind == "folder":
+                yield from (
+                    f"{name}/{path}" for path in _files_only(fd, one) if not path.startswith("info/") or path.count("/") > 1
+                )
             elif kind == "other":
                 yield f"{name}/{one}"
 
@@ -209,9 +232,9 @@ _FOLDERS: dict[str, Callable[[int, str], Iterator[str]]] = {
 
 
 def _entries(folder: int) -> list[tuple[str, Kind]]:
-    """Names and kinds in an open folder, those that were moved aside left out."""
+    """Names and kinds in an open folder."""
     with os.scandir(folder) as entries:
-        return sorted((entry.name, _kind(entry)) for entry in entries if not _ASIDE.fullmatch(entry.name))
+        return sorted((entry.name, _kind(entry)) for entry in entries)
 
 
 def _kind(entry: os.DirEntry[str]) -> Kind:

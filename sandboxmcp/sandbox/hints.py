@@ -24,6 +24,8 @@ _GIT_NOT_WRITTEN = re.compile(
     re.MULTILINE,
 )
 """What git says where it cannot write a repository."""
+_GIT_MASKED = re.compile(r"unable to unlink (?:old )?'[^'\n]*': Device or resource busy")
+"""A checkout or merge that stopped at a masked file, which is a mountpoint."""
 _GIT_SILENT = re.compile(r"\bgit\b[^\n;|&]*\bstash\b(?!\s+(?:list|show))")
 """Commands that end with a failure and no word there."""
 
@@ -43,6 +45,8 @@ def no_network(brokered: Collection[str]) -> str:
 
 def git_hint(stderr_tail: str, code: str, *, writable: bool) -> str:
     """A sentence for git commands that could not write the project's repository, or nothing. `writable`: scripts may write it."""
+    if _GIT_MASKED.search(stderr_tail):
+        return "git cannot replace a file that is shown masked in the sandbox: change branches outside, where these files differ"
     silent = not writable and not stderr_tail and _GIT_SILENT.search(code)
     if not silent and not _GIT_NOT_WRITTEN.search(stderr_tail):
         return ""

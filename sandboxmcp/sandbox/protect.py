@@ -73,6 +73,8 @@ class Protection:
         """
         if self.repositories is not None and self.repositories.outdated:
             return True
+        if self._has_unlisted():
+            return True
         now = self._stamped()
         if self.stamp == now:
             return False
@@ -124,10 +126,32 @@ class Protection:
             if found is None or found[2] in self.existing:
                 return []
             parent, leaf, path = found
-            aside = move_aside(parent, leaf)
+            # In a repository a name that is free may be a branch's or a submodule's: git obeys none at the top of `.git`.
+            in_git = path.startswith(f"{GIT}/") and bool(self.writable)
+            top = os.open(GIT, FOLDER, dir_fd=root) if in_git else None
+            try:
+                aside = move_aside(parent, leaf, top)
+            finally:
+                if top is not None:
+                    os.close(top)
             if path in links:
                 os.symlink(links[path], leaf, dir_fd=parent)
-            return [f"moved {path}, which is protected, to {PurePosixPath(path).parent / aside}"]
+            folder = PurePosixPath(GIT) if in_git else PurePosixPath(path).parent
+            return [f"moved {path}, which is protected, to {folder / aside}"]
+
+    def _has_unlisted(self) -> bool:
+        """Whether the host has made something in a writable repository since the last sweep, which left nothing unlisted there."""
+        if not self.writable:
+            return False
+        try:
+            root = os.open(self.workspace, FOLDER)
+        except OSError:
+            return False
+        try:
+            known = dict(self.links)
+            return any(name not in known for folder in self.writable for name in self._unlisted(root, folder))
+        finally:
+            os.close(root)
 
     def _stamped(self) -> list[object]:
         root = os.fspath(self.workspace)

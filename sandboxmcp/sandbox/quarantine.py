@@ -115,14 +115,18 @@ def _make_passable(root: int, name: str) -> None:
             os.close(fd)
 
 
-def move_aside(parent: int, leaf: str) -> str:
-    """Rename to a free name that nothing obeys: a counted one, or where a script has taken those, one that it cannot know."""
+def move_aside(parent: int, leaf: str, to: int | None = None) -> str:
+    """Rename to a free name that nothing obeys: a counted one, or where a script has taken those, one that it cannot know.
+
+    `to`: the open folder that it is moved to; by default it stays in `parent`.
+    """
+    to = parent if to is None else to
     counted = (str(number) for number in range(1, _MOST_COUNTED + 1))
     for end in (*counted, secrets.token_hex(8)):
         aside = f"{leaf[:_LONGEST_LEAF]}.quarantined-{end}"
         try:
-            os.stat(aside, dir_fd=parent, follow_symlinks=False)
+            os.stat(aside, dir_fd=to, follow_symlinks=False)
         except FileNotFoundError:
-            os.rename(leaf, aside, src_dir_fd=parent, dst_dir_fd=parent)
+            os.rename(leaf, aside, src_dir_fd=parent, dst_dir_fd=to)
             return aside
     raise FileExistsError(f"{aside} is there already")

@@ -154,7 +154,6 @@ class Repositories:
         self._named: dict[str, Stamp | None] = {}
         """What the host's unusual repositories name as programs, hooks or settings in the workspace; None: it is not there."""
         self._rules: dict[str, Stamp] = {}
-        self._told_left_out = 0
         self._host_made_git = False
         self.learn()
         files = (path for path, one in self._known.items() if folded(path.rpartition("/")[2]) == GIT and _is_file(one.which))
@@ -303,10 +302,9 @@ class Repositories:
         return _shortened(changed, "more files that agents obey were changed")
 
     def _left_out(self, walked: Walked) -> list[str]:
-        """Once in a sandbox, and again when there are more."""
-        if walked.left_out <= self._told_left_out:
+        """Told after every script: where nothing was looked at, anything may have been planted."""
+        if not walked.left_out:
             return []
-        self._told_left_out = walked.left_out
         return [
             f"the workspace has too many or too deep folders: at least {walked.left_out:,} were not looked at for repositories "
             "that run programs"

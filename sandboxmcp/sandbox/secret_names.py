@@ -42,10 +42,10 @@ def kind_of(path: str) -> SecretKind | None:
 
 
 def _prefixed(name: str) -> SecretKind | None:
+    if name.startswith(".env") or _ENV_OF_A_STAGE.fullmatch(name):
+        return _ENV
     if not name.startswith(_PREFIXES):
         return None
-    if name.startswith(".env"):
-        return _ENV
     return _SURE_KEY if _SSH_KEY.fullmatch(name) else _KEY if name.startswith("id_") else None
 
 
@@ -61,7 +61,7 @@ def _patterned(name: str, ending: str) -> SecretKind | None:
 def _placed(folder: str, name: str) -> SecretKind | None:
     if folder in ("secrets", ".secrets") and ("." not in name or name.endswith((".txt", ".secret"))):
         return _WHOLE  # the form in which Docker's and Podman's secrets lie in a project
-    return _IN_FOLDERS.get((folder, name))
+    return _ENV if folder in (".env.d", ".envs") else _IN_FOLDERS.get((folder, name))
 
 
 _ENV = SecretKind("env")
@@ -78,7 +78,8 @@ _TEMPLATE = re.compile(
     r"|(?:^|[._-])(?:example|sample|template)s?\.(?:env|json|ya?ml|toml|ini|properties|tfvars)$"
 )
 """`.env.example.local` is none: it overrides a template with real values."""
-_PREFIXES = (".env", "id_")
+_PREFIXES = ("id_",)
+_ENV_OF_A_STAGE = re.compile(r"env\.(?:prod(?:uction)?|stag(?:e|ing)|dev(?:elopment)?|test|local|ci)(?:\..+)?")
 _SSH_KEY = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519|xmss|ecdsa_sk|ed25519_sk)(?:[_-][\w-]*)?")
 """ssh-keygen(1). These have no ending: `id_rsa.pub` is public. Other names with `id_` (`id_map.py`) are looked into."""
 _KEY_ALGORITHMS = ("_rsa", "-rsa", "_dsa", "_ecdsa", "_ed25519", "-ed25519")

@@ -253,3 +253,91 @@ def test_nor_are_those_of_a_linked_worktree(make_inside):
     shell(main, f"command git remote add origin https://user:{TOKEN}@example.invalid/a.git; git worktree add -q {own.workspace}")
     ran = own.run(f"git remote -v; cat {main}/.git/config; git status --short", "shell")
     assert ("origin" in ran.text, TOKEN in ran.text, ran.stderr) == (True, False, b"")
+
+
+FOUND_LATER = {
+    "a submodule of the name that quarantine gives": Plant(
+        NESTED + "mkdir -p .git/modules; mv lib/.git .git/modules/q.quarantined-1; rmdir lib; mkdir sub2; "
+        "printf '\\tworktree = ../../../sub2\\n' >> .git/modules/q.quarantined-1/config; "
+        "printf '[submodule \"q.quarantined-1\"]\\n\\tpath = sub2\\n\\turl = ./x\\n' > .gitmodules; "
+        "git update-index --add --cacheinfo 160000,$(git --git-dir .git/modules/q.quarantined-1 --work-tree . rev-parse HEAD),sub2",
+        "git submodule init; git submodule update; cd sub2; git status",
+    ),
+    "a log of a branch of such a name": Plant(
+        "git checkout -q -b main.quarantined-1; rm .git/logs/refs/heads/main.quarantined-1; touch run.sh; "
+        "ln -s ../../../../run.sh .git/logs/refs/heads/main.quarantined-1",
+        "git commit -q --allow-empty -m x; grep -q commit run.sh && touch {mark}",
+    ),
+    "a graph that is a link": Plant(
+        "mkdir -p .git/objects/info/commit-graphs; echo keep > notes; "
+        "ln -s ../../../../notes .git/objects/info/commit-graphs/commit-graph-chain",
+        "git commit-graph write --split --reachable; grep -q keep notes || touch {mark}",
+    ),
+    "packs that are a link": Plant(
+        "mkdir packs; echo keep > packs/tmp_pack_x; rmdir .git/objects/pack; ln -s ../../packs .git/objects/pack",
+        "git gc -q --prune=now; test -e packs/tmp_pack_x || touch {mark}",
+    ),
+    "packs of a nested repository that are a link": Plant(
+        "command git init -q sub; git -C sub commit -q --allow-empty -m x; mkdir packs; echo keep > packs/tmp_pack_x; "
+        "rm -r sub/.git/objects/pack; ln -s ../../../packs sub/.git/objects/pack",
+        "cd sub; git gc -q --prune=now; test -e ../packs/tmp_pack_x || touch {mark}",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+@pytest.mark.parametrize("plant", FOUND_LATER.values(), ids=FOUND_LATER.keys())
+def test_git_on_the_host_follows_nothing_of_a_scripts(make_inside, tmp_path, plant, mode):
+    test_git_on_the_host_runs_nothing_of_a_scripts(make_inside, tmp_path, plant, mode)
+
+
+DEEP = (
+    "p=$(printf 'd/%.0s' $(seq 110)); mkdir -p $p; cd $p; " + NESTED + "cd - > /dev/null; "
+    "git update-index --add --cacheinfo 160000,$(git -C $p/lib rev-parse HEAD),${p}lib; chmod 111 $p/lib $p"
+)
+
+
+def test_a_repository_in_deep_folders_that_a_script_has_shut_is_found(make_inside, tmp_path):
+    own, mark = make_inside(git="rw"), tmp_path / "mark"
+    prepare(own.workspace, Plant(""))
+    ran = own.run(GIT + DEEP.replace("{mark}", str(mark)), "shell")
+    shell(own.workspace, "git status")
+    assert (mark.exists(), "it could run programs on the host" in ran.outcome.reason) == (False, True)
+
+
+COPIED = (
+    "git config rerere.enabled true 2> /dev/null; H=$(printf %040d 7); mkdir -p .git/rr-cache/$H; "
+    "printf '<<<<<<<\\na\\n=======\\nb\\n>>>>>>>\\n' > .git/rr-cache/$H/preimage; printf \"$H\\t{secret}\\0\" > .git/MERGE_RR"
+)
+
+
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+@pytest.mark.parametrize("folder", [".", "sub"])
+def test_git_copies_no_file_of_the_host_for_a_script(make_inside, tmp_path, mode, folder):
+    own, secret = make_inside(git=mode), tmp_path / "secret"
+    secret.write_text("TOPSECRET\n")
+    prepare(own.workspace, Plant(""))
+    made = "command git init -q sub; cd sub; " if folder == "sub" else ""
+    own.run(GIT + made + COPIED.replace("{secret}", str(secret)), "shell")
+    shell(own.workspace, f"cd {folder}; git -c rerere.enabled=true commit -q --allow-empty -m x")
+    assert not [one for one in own.workspace.rglob("*image*") if b"TOPSECRET" in one.read_bytes()]
+
+
+BETWEEN = {
+    "a worktree": "git worktree add -q -b w $PWD-between",
+    "a rebase that runs a command": "echo 2 > file; git commit -qam two; git rebase -q -x false HEAD~1",
+    "a bisection": "git commit -q --allow-empty -m b; git bisect start HEAD HEAD~1",
+    "recorded resolutions": "mkdir .git/rr-cache; echo > .git/rr-cache/x",
+    "a hook": "mkdir .git/hooks; printf '#!/bin/sh\\n' > .git/hooks/pre-commit",
+}
+
+
+@pytest.mark.parametrize("code", BETWEEN.values(), ids=BETWEEN.keys())
+def test_what_the_user_does_to_the_repository_between_scripts_stays(make_inside, code):
+    own = make_inside(git="rw")
+    prepare(own.workspace, Plant(""))
+    own.run("true", "shell")
+    shell(own.workspace, code)
+    before = sorted(str(one) for one in (own.workspace / ".git").rglob("*"))
+    ran = own.run("git status > /dev/null", "shell")
+    assert (ran.outcome.reason, sorted(str(one) for one in (own.workspace / ".git").rglob("*"))) == ("", before)

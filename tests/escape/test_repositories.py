@@ -142,9 +142,7 @@ def test_more_folders_than_are_looked_at_are_told(make_inside):
     made = "import os\nfor n in range(20_001): os.mkdir(f'd{n}')\nos.makedirs('d1/a/b/sub/.git')"
     ran = own.run(made, timeout_s=60)
     assert "were not looked at for repositories" in ran.outcome.reason
-    assert own.run("pass").outcome.reason == ""  # once, unless there are more
-    more = own.run("import os\nfor n in range(9): os.mkdir(f'more{n}')")
-    assert "were not looked at for repositories" in more.outcome.reason
+    assert "were not looked at for repositories" in own.run("pass").outcome.reason  # anything may have been planted there now
 
 
 def test_rules_that_agents_obey_are_told_and_stay(make_inside):

@@ -156,7 +156,7 @@ def test_what_stood_before_is_left_and_what_was_planted_is_moved_aside(tmp_path)
     (workspace / ".git/commondir").write_text("../evil\n")
     assert sorted(seen.sweep()) == [
         "moved .git/commondir, which is protected, to .git/commondir.quarantined-1",
-        "moved .git/logs/HEAD, which is protected, to .git/logs/HEAD.quarantined-1",
+        "moved .git/logs/HEAD, which is protected, to .git/HEAD.quarantined-1",
     ]
     assert (os.readlink(workspace / ".git/logs/HEAD"), seen.sweep()) == ("../../log", [])
 
