@@ -204,9 +204,9 @@ GROUPS: dict[str, list[Step]] = {
         execute("1", background=True, kernel="bad name!"),
     ],
     "files": [
-        tool("execute_file", path="one.txt", code="print(FILE_PATH, len(FILE_CONTENT))"),
-        tool("execute_file", paths=["*.txt"], code="print(FILE_PATH, FILE_CONTENT[:4])"),
-        tool("execute_file", path="one.txt", code='echo "$FILE_PATH"', language="shell"),
+        tool("execute_file", path="one.txt", code="print(FILE_PATH[-7:], len(FILE_CONTENT))"),
+        tool("execute_file", paths=["*.txt"], code="print(FILE_PATH[-7:], FILE_CONTENT[:4])"),
+        tool("execute_file", path="one.txt", code='basename "$FILE_PATH"', language="shell"),
         tool("execute_file", path="none.txt", code="print(1)"),
         tool("execute_file", paths=["*.none"], code="print(1)"),
         tool("execute_file", path="../outside", code="print(1)"),
@@ -375,6 +375,7 @@ class Normal:
             text = re.sub(rf"(?:\b|(?<=\\n)){handle}\b", number, text)
         for pattern, word in REPLACED:
             text = re.sub(pattern, word, text)
+        text = text.replace(str(Path(__file__).parents[2]), "CHECKOUT")
         return text.replace(f"{self._folder}/project", "PROJECT").replace(str(self._folder), "PLACE")
 
 
