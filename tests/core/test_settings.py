@@ -112,6 +112,7 @@ LOOSER = {
     "data_dir": "data_dir = '/elsewhere'",
     "workspace": "workspace = '/elsewhere'",
     "workspace_mode": "workspace_mode = 'overlay'",
+    "git": "git = 'rw'",
     "ingest_roots": "ingest_roots = ['/home']",
     "policy_packs": "policy_packs = []",
     "kernelspecs": "kernelspecs = ['ir']",

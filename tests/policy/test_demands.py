@@ -70,7 +70,7 @@ def test_what_a_pack_may_demand_has_a_stricter_one_of_any_two_values() -> None:
             continue
         assert key.tighten is not None and key.tighten(key.default, key.default)
         allowed.append(key.name.split(".")[0])
-    assert set(allowed) == {"workspace_mode", "limits", "network"}
+    assert set(allowed) == {"workspace_mode", "git", "limits", "network"}
 
 
 def test_the_services_start_sandboxes_and_the_network_with_what_is_enforced(tmp_path: Path) -> None:
