@@ -158,7 +158,7 @@ class FolderWalk:
         try:
             fd = open_below(root, path, opens)
         except PermissionError:
-            return self._shut(root, path, walked)
+            return self._shut(root, path, walked, opened=opens is not None)
         except OSError:
             return None  # it has gone, or is none any more: then the folder above has changed
         try:
@@ -166,16 +166,16 @@ class FolderWalk:
         finally:
             os.close(fd)
 
-    def _shut(self, root: int, path: str, walked: Walked) -> _Folder | None:
-        """One that we may not read as it stands. To see into it a script would have to change it."""
+    def _shut(self, root: int, path: str, walked: Walked, *, opened: bool) -> _Folder | None:
+        """One that we may not read as it stands, `opened` in vain or left so. A script would have to change it to see into it."""
         try:
             found = os.stat(path, dir_fd=root, follow_symlinks=False)
         except OSError:
             walked.left_out += 1
             return None
-        if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode):  # a script may have shut it
-            walked.left_out += 1
-        return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=False)
+        ours = found.st_uid == os.geteuid()  # so that a script may have shut it
+        walked.left_out += opened and ours
+        return _Folder((found.st_dev, found.st_ino, found.st_ctime_ns), settled=not (opened and ours))
 
     def _listed(self, fd: int, path: str, walked: Walked) -> _Folder:
         watched = self._events.watch(fd, path)  # before it is read: no change falls between

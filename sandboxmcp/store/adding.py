@@ -23,6 +23,7 @@ from sandboxmcp.store.deleting import Deleting
 from sandboxmcp.store.disk import flush
 from sandboxmcp.store.indexer import Indexer
 from sandboxmcp.store.kinds import SAMPLE_BYTES, Form, is_picture, recognise_form, recognise_kind
+from sandboxmcp.store.markup import SPELLING
 from sandboxmcp.store.words import Kept, Pieces
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Ready(NamedTuple):
     indexed: int
     """Bytes that the index holds."""
     cuts: Cuts
+    form: Form | None
 
 
 class Adding:
@@ -139,11 +141,24 @@ class Adding:
             form = None if is_picture(new.mime) else recognise_form(sample, kind)
             parts = self._parts(capture)
             cuts = self._cutter.cut(capture, parts, form, outside=new.origin == "page")
-        return Ready(new, draft, kind, sum(stop - start for start, stop in parts), cuts)
+        return Ready(new, draft, kind, sum(stop - start for start, stop in parts), cuts, form)
 
     def _masked(self, text: str) -> str:
         """A label or a path as it is stored."""
         return text if self._mask is None else b"".join(self._mask([storable(text).encode()])).decode("utf-8", "replace")
+
+    def _masked_cuts(self, cuts: Iterable[Cut], form: Form | None) -> Iterable[Cut]:
+        """What is indexed of a text that is spelt for a reader: without its tags and escapes a credential may be whole again."""
+        if form not in SPELLING or self._mask is None:
+            return cuts
+        return map(self._masked_cut, cuts)
+
+    def _masked_cut(self, cut: Cut) -> Cut:
+        whole = "\n".join((cut.title, *(passage.text for passage in cut.passages)))
+        if self._masked(whole) == storable(whole):
+            return cut
+        passages = [passage._replace(text=self._masked(passage.text)) for passage in cut.passages]
+        return Cut(self._masked(cut.title), cut.first, cut.last, passages)
 
     def _known(self, new: NewSource, digest: str | None) -> Source | None:
         """The live source that this is, by its content; or, without a digest, by the time and size of its file."""
@@ -170,7 +185,7 @@ class Adding:
                     placed = [self._placed(connection, one) for one in ready]
                     with Indexer(connection, self._pieces, self._kept) as indexer:
                         for one, (source, _) in zip(ready, placed, strict=True):
-                            _index(indexer, source, one.cuts)
+                            _index(indexer, source, self._masked_cuts(one.cuts, one.form))
                         _record(connection, indexer)
                     return [handle for _, handle in placed]
                 finally:
@@ -196,7 +211,7 @@ class Adding:
             contextlib.closing(self._cutter.cut(capture, self._parts(capture), form, watched=watched)) as cuts,
             Indexer(connection, self._pieces, self._kept) as indexer,
         ):
-            _index(indexer, source, cuts)
+            _index(indexer, source, self._masked_cuts(cuts, form))
             _record(connection, indexer)
 
     def _parts(self, capture: Capture) -> list[tuple[int, int]]:

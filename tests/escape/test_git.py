@@ -97,9 +97,7 @@ PLANTS = {
     ),
     "a repository in a subfolder": Plant(NESTED, "cd lib && git status"),
     "a repository deep below": Plant(f"mkdir -p a/b/c/d/e; cd a/b/c/d/e; {NESTED}", "cd a/b/c/d/e/lib && git status"),
-    "a repository moved into place": Plant(
-        f"mkdir -p /tmp/x && cd /tmp/x && {NESTED} cd - && mv /tmp/x/lib lib", "cd lib && git status"
-    ),
+    "a repository moved into place": Plant(f"x=$(mktemp -d); cd $x; {NESTED} cd - && mv $x/lib lib", "cd lib && git status"),
     "a repository by a file": Plant(
         f"{NESTED} mv lib/.git lib/data; mkdir sub; echo gitdir: ../lib/data > sub/.git", "cd sub && git status"
     ),

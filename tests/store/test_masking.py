@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.store.store import Store
 
@@ -54,3 +56,19 @@ def test_labels_and_paths_are_masked_before_they_are_stored(tmp_path: Path) -> N
         assert (source.label, again.handle, again.unchanged) == ("pin [pin]", source.handle, True)
     held = [file.name for file in tmp_path.rglob("*") if file.is_file() and b"1234567" in file.read_bytes()]
     assert held == []
+
+
+SPELT = {
+    "page.html": "<html><body><p>needle <span>123</span>4567</p><h1>1&#50;34567</h1></body></html>\n",
+    "data.json": '{"needle": "\\u0031234567", "other": [1, 2]}\n',
+    "data.xml": "<?xml version='1.0'?><a><needle>1234&#53;67</needle></a>\n",
+}
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_what_is_whole_only_without_tags_and_escapes_is_masked_in_the_index(tmp_path: Path, name: str) -> None:
+    with Store(tmp_path / "store", mask=_mask) as store:
+        store.add(NewSource(name, "file", "p", "s", path=f"/{name}"), SPELT[name])
+        shown = [hit.text + hit.title for query in ("needle", "1234567") for hit in store.search(query, Scope("p"))]
+    assert shown and not [text for text in shown if "1234567" in text]
+    assert not [file for file in (tmp_path / "store").rglob("*") if file.is_file() and b"1234567" in file.read_bytes()]
