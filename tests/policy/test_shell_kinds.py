@@ -73,7 +73,18 @@ cat > x.sh <<E⏎rm v⏎E⏎bash x.sh
 echo 'rm v' | tee s >f; . s
 printf '#!/bin/sh\\nrm v\\n' > x; chmod +x x; ./x
 echo 'import os; os.system("rm v")' > x.py && python3 x.py
-echo 'rm v' > a; cp a b; source ./b"""
+echo 'rm v' > a; cp a b; source ./b
+bash +x -c 'rm v'
+bash +o errexit -c 'rm v'
+bash +O extglob -c 'rm v'
+bash +xc 'rm v'
+bash -oc pipefail 'rm v'
+bash -n +n -c 'rm v'
+bash -norc -c 'rm v'
+dash +e -c 'rm v'
+timeout 5 sh +x -c 'rm v'
+sh +x <<EOF⏎rm v⏎EOF
+echo 'rm v' | bash +x"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
