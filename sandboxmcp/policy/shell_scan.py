@@ -109,6 +109,8 @@ class Scan:
     """`<<` in sums, which the grammar may take for a heredoc."""
     split: list[Region] = field(default_factory=list)
     """Operators and beginnings of expansions that go on behind a backslash at the end of a line, without the rest."""
+    broken: list[tuple[int, int, list[int]]] = field(default_factory=list)
+    """Words that go on behind a backslash at the end of a line: start, end, and the places of the backslashes."""
     keywords: list[Region] = field(default_factory=list)
     """`time` and `coproc`, with options and name, before what is no plain command: the grammar takes them for programs."""
     unclear: list[tuple[int, str]] = field(default_factory=list)
@@ -136,6 +138,8 @@ class _Frame:
     """Heredocs whose text begins behind the next end of a line."""
     word: int = -1
     """Where the current word began."""
+    breaks: list[int] = field(default_factory=list)
+    """Where that word goes on in the next line."""
     plain: bool = True
     """Nothing in that word is quoted or expanded."""
     starting: bool = True
@@ -296,6 +300,7 @@ class _Scanner:
         found.heredocs = [one for one in found.heredocs if one.at < at or one.depth != self.depth]
         found.herestrings = [one for one in found.herestrings if one.start < at or one.depth != self.depth]
         found.shifts = [one for one in found.shifts if one.start < at or one.depth != self.depth]
+        found.broken = [one for one in found.broken if one[0] < at]
         found.keywords = [one for one in found.keywords if one.start < at or one.depth != self.depth]
         found.backticks = [one for one in found.backticks if one.at < at or one.depth != self.depth]
         self.waiting = [one for one in self.waiting if one[0].at < at or one[0].depth != self.depth]
@@ -395,7 +400,9 @@ class _Scanner:
             self.end_bracket(frame)
         elif mark in b"\\'\"`$":
             self.begin_word(frame)
-            if not self.source.startswith(b"\\\n", self.at):
+            if self.source.startswith(b"\\\n", self.at):
+                frame.breaks.append(self.at)
+            else:
                 frame.plain = False
             self.piece(frame, mark)
         elif (operator := _OPERATOR.match(self.source, self.at, frame.end)) is not None:
@@ -406,7 +413,7 @@ class _Scanner:
 
     def begin_word(self, frame: _Frame) -> None:
         if frame.word < 0:
-            frame.word, frame.plain = self.at, True
+            frame.word, frame.plain, frame.breaks = self.at, True, []
 
     def subscript(self, frame: _Frame) -> None:
         """`name[` where an assignment may stand goes on to its `]`, over blanks too."""
@@ -526,6 +533,8 @@ class _Scanner:
             return
         start, frame.word = frame.word, -1
         text = self.source[start : self.at] if frame.plain else b""
+        if frame.breaks:
+            self.found.broken.append((start, self.at, frame.breaks))
         frame.begun = start if frame.begun < 0 else frame.begun
         frame.stop = self.at
         if frame.cases and frame.cases[-1]:
@@ -624,19 +633,31 @@ def scan(source: bytes) -> tuple[Scan, bytes]:
     An operator that is split over lines (`<`, a backslash, the end of the line, `<EOF`) is joined first: the code returned holds
     the end of the line before it. Never raises; time grows with the length.
     """
-    found = _Scanner(source).run()
+    found, doubt = _Scanner(source).run(), list[tuple[int, str]]()
     for _ in range(_MOST_SPLITS):
         joints = [(at, end, mark) for at, end, mark in _split_operators(source, found)]
-        if not joints:
+        if not joints and not found.broken:
             return found, source
         code = bytearray(source)
         for at, end, mark in joints:
             code[at:end] = source[at + len(mark) : end] + mark
-        source = bytes(code)
-        doubt = [(at, "an operator that is split over two lines") for at, *_ in joints]
+        source = bytes(code) if joints else _join_words(source, found)
+        doubt += [(at, "an operator that is split over two lines") for at, *_ in joints]
         found = _Scanner(source).run()
         found.unclear += doubt
+    found.unclear += [(at, "a word that is split over lines, within others") for at, *_ in found.broken]
     return found, source
+
+
+def _join_words(source: bytes, found: Scan) -> bytes:
+    """The code with each broken word whole behind its line ends. Of words within words the inner ones come first."""
+    code, done = bytearray(source), -1
+    for start, end, breaks in sorted(found.broken, key=lambda one: (one[1], -one[0])):
+        if start >= done:
+            pieces = zip([start, *(at + 2 for at in breaks)], [*breaks, end], strict=True)
+            code[start:end] = b"\\\n" * len(breaks) + b"".join(source[at:stop] for at, stop in pieces)
+            done = end
+    return bytes(code)
 
 
 def _split_operators(source: bytes, found: Scan) -> Iterator[tuple[int, int, bytes]]:

@@ -84,7 +84,12 @@ bash -norc -c 'rm v'
 dash +e -c 'rm v'
 timeout 5 sh +x -c 'rm v'
 sh +x <<EOF⏎rm v⏎EOF
-echo 'rm v' | bash +x"""
+echo 'rm v' | bash +x
+r\\⏎\\⏎m v
+/bin/\\⏎\\⏎rm v
+r\\⏎\\⏎\\⏎m v
+echo "$(r\\⏎\\⏎m\\⏎\\⏎ v)"
+cat <<A⏎$(r\\⏎\\⏎m v)⏎A"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
