@@ -200,7 +200,7 @@ class _Walk:
         if isinstance(found, Command) and found.name in self.aliases:
             line = joined([Word(self.aliases[found.name], 0), *found.args])
             yield Embedded(found.line, "shell", filled(line, "shell"), found.stdout, found.stderr)
-        elif isinstance(found, Command):
+        if isinstance(found, Command):  # bash's scripts expand no aliases, so the command runs under its own name too
             self.aliases |= aliases_of(found)
             call = (found.stdout, found.stderr, tuple(word.text for word in found.args))
             self.calls.setdefault(found.name, {}).setdefault(call, streams)

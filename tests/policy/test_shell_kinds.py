@@ -89,7 +89,9 @@ r\\⏎\\⏎m v
 /bin/\\⏎\\⏎rm v
 r\\⏎\\⏎\\⏎m v
 echo "$(r\\⏎\\⏎m\\⏎\\⏎ v)"
-cat <<A⏎$(r\\⏎\\⏎m v)⏎A"""
+cat <<A⏎$(r\\⏎\\⏎m v)⏎A
+alias rm=ls; rm v
+alias ll='rm v'; ll"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
