@@ -18,7 +18,17 @@ from sandboxmcp.policy.programs import Knowledge
 from sandboxmcp.policy.shell_scan import Span, pieces_of
 from sandboxmcp.policy.shell_streams import Streams, loosely_redirected, redirect_touches, redirected, redirects_of, swallowed_words
 from sandboxmcp.policy.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
-from sandboxmcp.policy.shell_words import Variables, loose_word, raw_of, spread_braces, text_of, with_arguments, words_of
+from sandboxmcp.policy.shell_words import (
+    Variables,
+    has_braces,
+    loose_word,
+    raw_of,
+    spread_braces,
+    spread_raw,
+    text_of,
+    with_arguments,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -308,6 +318,9 @@ class _Walk:
                     yield from self.piece(start, span.end, span.depth, streams, seen)
             if not is_seen(self.parsed, span, seen):
                 yield from self.loose(span, streams)
+        for span in scan.commands:
+            if self.is_spread(span):
+                yield from self.loose(span, streams)
         yield from (Unknown(self.parsed.line(at), what) for at, what in scan.unclear)
         for heredoc in scan.heredocs:
             if heredoc.doubtful or heredoc.joins(self.parsed.source):
@@ -315,6 +328,14 @@ class _Walk:
                 joined_lines = re.sub(r"(\\\\)|\\\n", r"\1", text)
                 code = text if heredoc.doubtful else f": <<{_NOWHERE}\n{joined_lines}\n{_NOWHERE}\n"
                 yield Embedded(self.parsed.line(heredoc.body) - (not heredoc.doubtful), "shell", code)
+
+    def is_spread(self, span: Span) -> bool:
+        """Whether braces make several words of the command's name: `{r,}m` starts `rm m`, which the tree does not say."""
+        code = self.parsed.codes[span.depth] if span.depth < len(self.parsed.codes) else self.parsed.source
+        if b"{" not in code[span.name : span.end]:
+            return False
+        words = pieces_of(code, span.name, span.end)
+        return bool(words) and has_braces(code[words[0].start : words[0].end].decode("utf-8", "replace"))
 
     def loose(self, span: Span, streams: Streams) -> Iterator[Fact]:
         """A command that the grammar does not understand even alone, by the words that the scan finds."""
@@ -324,7 +345,8 @@ class _Walk:
             raw = self.parsed.codes[span.depth][piece.start : piece.end].decode("utf-8", "replace")
             text = loose_word(raw, self.variables)
             if not piece.operator:
-                words += [Word(one, line) for one in (spread_braces(text) if not set(raw) & set("'\"\\") else [text])]
+                spread = spread_raw(raw) if has_braces(raw) else [raw]
+                words += [Word(one if one == HOLE else loose_word(one, self.variables), line) for one in spread]
             elif (heredoc := self.parsed.text_at(piece.operator_at, text, self.variables)) is not None:
                 streams = streams.reading(heredoc)
             else:

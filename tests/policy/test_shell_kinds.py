@@ -91,7 +91,17 @@ r\\⏎\\⏎\\⏎m v
 echo "$(r\\⏎\\⏎m\\⏎\\⏎ v)"
 cat <<A⏎$(r\\⏎\\⏎m v)⏎A
 alias rm=ls; rm v
-alias ll='rm v'; ll"""
+alias ll='rm v'; ll
+{r,}m v
+{rm,} v
+r{m..m} v
+{/bin/,}rm v
+{,,}rm v
+{{r,}m,x} v
+{r,'x'}m v
+{/bin/rm,-f} v
+env r{m..m} v
+cat <<A⏎$({rm,} v)⏎A"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
@@ -108,7 +118,9 @@ echo "<<E"⏎ls # <<E rm x
 case rm in rm) ls;; esac
 echo ${x:-rm x}
 [[ rm < x ]]
-rm_=1; echo rm x > rm.txt; cat rm.txt"""
+rm_=1; echo rm x > rm.txt; cat rm.txt
+{echo,rm} v
+x={r,}m; ls {1..3} a/{rm,b}"""
 
 
 def _cases(table: str) -> list[str]:
