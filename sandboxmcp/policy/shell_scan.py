@@ -51,7 +51,7 @@ _PLAIN = {
     "sum": re.compile(rb"[^\"'\\$`()]+"),
     "subscript": re.compile(rb"[^\"'\\$`\[\]]+"),
     "pattern": re.compile(rb"[^\"'\\$`()]+"),
-    "condition": re.compile(rb"[^\"'\\$`\s#\]<>]+|[ \t]+"),
+    "condition": re.compile(rb"[^\"'\\$` \t\n#\]<>]+|[ \t]+"),
     "array": re.compile(rb"[^\"'\\$`()\n#\[<>]+"),
 }
 _CLOSING = {"quoted": b'"', "expansion": b"}", "subscript": b"]", "pattern": b")", "array": b")"}
@@ -237,7 +237,7 @@ class _Scanner:
             frame.holes.append(self.at)
         plain = _PLAIN[frame.kind].match(self.source, self.at, frame.end)
         if plain is not None:
-            frame.plain = plain[0][-1:].isspace()
+            frame.plain = plain[0][-1:] in b" \t\n"
             if frame.kind in ("sum", "subscript") and b"<<" in plain[0]:
                 self.found.shifts += [
                     Region(one.start(), one.end(), self.depth) for one in _SHIFT.finditer(self.source, self.at, plain.end())

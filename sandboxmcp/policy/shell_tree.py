@@ -189,7 +189,7 @@ def is_seen(parsed: Parsed, span: Span, seen: Mapping[int, int]) -> bool:
     end = seen.get(name + 1 if code[name : name + 1] == b"{" else name, 0)
     if end >= span.end and not code[span.end : end].strip(b" \t\n\\"):  # a longer one holds what bash gives to another
         return True
-    return re.split(rb"[\s;&|<>()]", code[name : name + 12], maxsplit=1)[0] in _NO_COMMANDS
+    return re.split(rb"[ \t\n;&|<>()]", code[name : name + 12], maxsplit=1)[0] in _NO_COMMANDS
 
 
 def _in_a_row(source: bytes) -> int:

@@ -101,7 +101,11 @@ r{m..m} v
 {r,'x'}m v
 {/bin/rm,-f} v
 env r{m..m} v
-cat <<A⏎$({rm,} v)⏎A"""
+cat <<A⏎$({rm,} v)⏎A
+cat <<E\fX⏎x⏎E\fX⏎rm v
+cat <<E\f⏎x⏎E\f⏎rm v
+cat <<E\v; rm v⏎x⏎E\v
+cat <<E\r⏎x⏎E\r⏎rm v"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
