@@ -52,7 +52,7 @@ _PLAIN = {
     "subscript": re.compile(rb"[^\"'\\$`\[\]]+"),
     "pattern": re.compile(rb"[^\"'\\$`()]+"),
     "condition": re.compile(rb"[^\"'\\$` \t\n#\]<>]+|[ \t]+"),
-    "array": re.compile(rb"[^\"'\\$`()\n#\[<>]+"),
+    "array": re.compile(rb"[^\"'\\$`()\n#\[<>;&|]+"),
 }
 _CLOSING = {"quoted": b'"', "expansion": b"}", "subscript": b"]", "pattern": b")", "array": b")"}
 _OPENING = {"subscript": b"[", "pattern": b"("}
@@ -167,6 +167,7 @@ class _Scanner:
     def __init__(self, source: bytes) -> None:
         self.source = source
         self.at = 0
+        self.extglob = b"extglob" in source
         self.found = Scan()
         self.frames = [_Frame("code", len(source))]
         self.commands_in_brackets: set[int] = set()
@@ -265,6 +266,8 @@ class _Scanner:
             self.read_heredocs(frame)
         elif mark == b"#" and frame.plain and frame.kind in ("condition", "array"):
             self.at = self.match(_COMMENT, frame).end()
+        elif frame.kind == "array" and mark in b"<>;&|(" and self.breaks_array(mark):
+            self.end_at_fault(frame)
         elif frame.kind == "condition" and self.source.startswith(b"]]", self.at) and frame.plain:
             self.at += 2
             self.close(frame)
@@ -273,6 +276,24 @@ class _Scanner:
                 frame.holes.append(self.at)
             frame.plain = False
             self.piece(frame, mark)
+
+    def breaks_array(self, mark: bytes) -> bool:
+        """Whether an operator stands where an array has only words; `<(` is part of one, and `@(` with extglob."""
+        if mark in b"<>":
+            return not self.source.startswith(b"(", self.at + 1)
+        return mark != b"(" or not self.extglob or self.source[self.at - 1 : self.at] not in b"?*+@!"
+
+    def end_at_fault(self, frame: _Frame) -> None:
+        """Behind a fault of syntax bash goes on with the next line, with nothing open and no heredoc to read."""
+        self.unclear(frame.at, "an array with a fault of syntax")
+        outer = self.frames[0]
+        end = self.source.find(b"\n", self.at, outer.end)
+        self.at = end + 1 if end >= 0 else outer.end
+        self.frames = [outer]
+        outer.pending.clear()
+        outer.cases.clear()
+        outer.word, outer.awaits = -1, ""
+        self.forget_command(outer)
 
     def end_sum(self, frame: _Frame) -> None:
         """A sum ends at `))`. Where a single bracket ends it, what it holds are commands (parse.y: parse_dparen, parse_comsub)."""

@@ -105,7 +105,14 @@ cat <<A⏎$({rm,} v)⏎A
 cat <<E\fX⏎x⏎E\fX⏎rm v
 cat <<E\f⏎x⏎E\f⏎rm v
 cat <<E\v; rm v⏎x⏎E\v
-cat <<E\r⏎x⏎E\r⏎rm v"""
+cat <<E\r⏎x⏎E\r⏎rm v
+x=(;⏎rm v
+x=(a | b⏎rm v
+x=( 2>&1⏎rm v
+x=(()⏎rm v
+declare x=(&⏎rm v
+x=(a=(b;⏎rm v
+x=$(y=(; '⏎rm v"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
@@ -124,7 +131,10 @@ echo ${x:-rm x}
 [[ rm < x ]]
 rm_=1; echo rm x > rm.txt; cat rm.txt
 {echo,rm} v
-x={r,}m; ls {1..3} a/{rm,b}"""
+x={r,}m; ls {1..3} a/{rm,b}
+x=(a b "c;d" $(ls; ls) <(ls) [1]=x); ls
+x=(a # c; d⏎rm); ls
+shopt -s extglob; x=(@(a|rm) v); ls"""
 
 
 def _cases(table: str) -> list[str]:
