@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
@@ -50,13 +51,14 @@ _EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
 """Variables whose text bash expands before it uses it."""
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
+_EXEC = re.compile(r"\s*(?:(?:builtin|command)\s+)*exec\s*")
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
 def shell_facts(
-    code: str, knowledge: Knowledge, stdout: Sink = "stream", stderr: Sink = "stream", arguments: tuple[str, ...] | None = None
+    code: str, knowledge: Knowledge, streams: Streams | None = None, arguments: tuple[str, ...] | None = None
 ) -> tuple[Fact, ...]:
-    """The facts of shell code whose output goes to `stdout` and `stderr`. What it gives up on is an Unknown.
+    """The facts of shell code with these streams. What it gives up on is an Unknown.
 
     `arguments`: `$1` and so on, where they are known.
     """
@@ -67,7 +69,7 @@ def shell_facts(
     walk = _Walk(parsed, knowledge)
     if arguments is not None and not _SHIFTS.search(code):
         walk.variables = with_arguments(walk.variables, arguments)
-    return tuple(walk.facts(Streams({"1": stdout, "2": stderr})))
+    return tuple(walk.facts(streams or Streams()))
 
 
 class _Walk:
@@ -255,7 +257,7 @@ class _Walk:
             (),
             streams.sink("1"),
             streams.sink("2"),
-            streams.stdin,
+            streams.input(),
             streams.piped,
             printed,
             streams.place[0],
@@ -268,8 +270,11 @@ class _Walk:
         self.push([child for child in node.children if child != body], streams)
         if body is None:
             return
-        if raw_of(body, self.source).strip() == "exec":
-            streams.sinks.update(self.redirects(streams, node).sinks)
+        if _EXEC.fullmatch(raw_of(body, self.source)):
+            after = self.redirects(streams, node)
+            streams.sinks.update(after.sinks)
+            if after.stdin is not streams.stdin or after.piped != streams.piped:
+                streams.inherited[0] = after.stdin or Word(HOLE, node.start_point[0] + 1)
         self.stack.append((body, streams))
         while body.type in ("list", "pipeline") and body.named_child_count:
             body = body.named_children[-1]
@@ -340,7 +345,7 @@ class _Walk:
     def loose(self, span: Span, streams: Streams) -> Iterator[Fact]:
         """A command that the grammar does not understand even alone, by the words that the scan finds."""
         line, words = self.parsed.line(span.name), list[Word]()
-        streams = Streams(dict(streams.sinks))
+        streams = replace(streams, sinks=dict(streams.sinks))
         for piece in pieces_of(self.parsed.codes[span.depth], span.name, span.end):
             raw = self.parsed.codes[span.depth][piece.start : piece.end].decode("utf-8", "replace")
             text = loose_word(raw, self.variables)
@@ -353,7 +358,7 @@ class _Walk:
                 streams = loosely_redirected(streams, piece.operator.decode(), text)
                 if text.strip(HOLE) and not piece.operator.endswith(b"&"):
                     yield Touch(line, text, "read" if piece.operator == b"<" else "write", streams.place[0])
-        outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.stdin, streams.piped)
+        outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.input(), streams.piped)
         yield from self.started(command_of(words, outer) if words else None, streams)
 
     def piece(self, start: int, end: int, depth: int, streams: Streams, seen: dict[int, int]) -> Iterator[Fact]:
@@ -367,7 +372,7 @@ class _Walk:
             return
         seen |= found
         self.source = self.parsed.codes[depth]
-        yield from self.walk(root, Streams(dict(streams.sinks)))
+        yield from self.walk(root, replace(streams, sinks=dict(streams.sinks)))
         self.source = self.parsed.codes[0]
 
     def backticks(self, node: Node, streams: Streams) -> Iterator[Fact]:

@@ -112,7 +112,17 @@ x=( 2>&1⏎rm v
 x=(()⏎rm v
 declare x=(&⏎rm v
 x=(a=(b;⏎rm v
-x=$(y=(; '⏎rm v"""
+x=$(y=(; '⏎rm v
+exec <<E⏎rm v⏎E⏎sh
+(exec <<< 'rm v'; sh)
+sh -c 'sh' <<E⏎rm v⏎E
+sh -c '. /dev/stdin' <<E⏎rm v⏎E
+bash -c 'sh -s a' <<< 'rm v'
+eval sh <<< 'rm v'
+echo 'rm v' | sh -c sh
+sh /proc/self/fd/0 <<E⏎rm v⏎E
+sh /proc/$$/fd/0 <<< 'rm v'
+cd /dev; sh stdin <<< 'rm v'"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
@@ -134,7 +144,8 @@ rm_=1; echo rm x > rm.txt; cat rm.txt
 x={r,}m; ls {1..3} a/{rm,b}
 x=(a b "c;d" $(ls; ls) <(ls) [1]=x); ls
 x=(a # c; d⏎rm); ls
-shopt -s extglob; x=(@(a|rm) v); ls"""
+shopt -s extglob; x=(@(a|rm) v); ls
+sh -c cat <<< 'rm v'"""
 
 
 def _cases(table: str) -> list[str]:
