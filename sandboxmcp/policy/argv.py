@@ -21,6 +21,7 @@ _STANDARD_INPUT = re.compile(r"-|/dev/stdin|/dev/fd/0|/proc/[^/]+/(?:task/[^/]+/
 _OTHER_INPUT = re.compile(r"/dev/fd/.*|/proc/[^/]+/(?:task/[^/]+/)?fd/.*")
 _MOST_LAYERS = 32
 _MOST_ADDED = 1_000
+_MOST_REPLACED = 16
 
 
 def expand_command(command: Command, knowledge: Knowledge) -> Iterator[Fact]:
@@ -79,7 +80,10 @@ def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterat
             operands.pop(0)
         inner = operands[program.skip :]
         adds = program.adds_unless is not None and not reading.has(program.adds_unless)
-        yield [*inner, *_added(command)] if inner and adds else inner
+        if program.adds_unless and not adds:
+            yield from _replaced(inner, command, [word.text for word in reading.values(program.adds_unless)] or ["{}"])
+        else:
+            yield [*inner, *_added(command)] if inner and adds else inner
     roots = leading(command.args) if program.starts else []
     start: int | None = None
     for at, word in enumerate(command.args if program.starts else ()):
@@ -97,6 +101,19 @@ def _added(command: Command) -> list[Word]:
     if command.stdin is None or HOLE in command.stdin.text:
         return [Word(HOLE, command.line)]
     return [Word(text, command.stdin.line) for text in command.stdin.text.split()[:_MOST_ADDED]]
+
+
+def _replaced(words: Sequence[Word], command: Command, marks: Sequence[str]) -> Iterator[Sequence[Word]]:
+    """The command line of `xargs -I{}` for each line of the input, where those are spelled out and few."""
+    lines = [line.strip() for line in command.stdin.text.splitlines()] if command.stdin is not None else [HOLE]
+    fillings = lines if len(lines) <= _MOST_REPLACED else [*lines[:_MOST_REPLACED], HOLE]
+    if not any(mark in word.text for word in words for mark in marks if mark):
+        fillings = [""]
+    for filling in fillings:
+        texts = [word.text for word in words]
+        for mark in filter(None, marks):
+            texts = [text.replace(mark, filling) for text in texts]
+        yield [Word(text, word.line) for text, word in zip(texts, words, strict=True)]
 
 
 def _found_filled_in(words: Sequence[Word], roots: Sequence[Word]) -> list[Word]:
@@ -215,7 +232,11 @@ def _formatted(command: Command, operands: Sequence[Word]) -> str:
 
 
 def aliases_of(command: Command) -> dict[str, str]:
-    """What `alias a=b` defines. Many shells expand none in a script; that an agent's does cannot be excluded."""
+    """What `alias a=b` and `hash -p b a` define. Many shells expand none in a script; that an agent's does cannot be excluded."""
+    if command.name == "hash":
+        texts = [word.text.removeprefix("-p") for word in command.args]
+        told = any(word.text.startswith("-p") for word in command.args)
+        return dict.fromkeys(texts[-1:], next(filter(None, texts))) if told and any(texts) else {}
     if command.name != "alias":
         return {}
     pairs = [word.text.partition("=") for word in command.args]

