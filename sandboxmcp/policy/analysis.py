@@ -52,8 +52,10 @@ def _by_language(language: str, piece: Embedded, knowledge: Knowledge) -> tuple[
     if language in ("shell", "cmd"):
         from sandboxmcp.policy.cmd import as_shell
         from sandboxmcp.policy.shell import shell_facts
+        from sandboxmcp.policy.shell_streams import Streams
 
-        return shell_facts(as_shell(code) if language == "cmd" else code, knowledge, stdout, stderr, piece.arguments)
+        plain = as_shell(code) if language == "cmd" else code
+        return shell_facts(plain, knowledge, Streams({"1": stdout, "2": stderr}, piece.stdin, piece.piped), piece.arguments)
     if language == "python":
         from sandboxmcp.policy.python import python_facts
 

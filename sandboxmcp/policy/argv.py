@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CONVERSION = re.compile(r"%[-+ #0-9.]*[a-zA-Z]")
 _NUMBERED = frozenset("clang g++ gcc gem java node php perl pip pypy python ruby".split())
 """Programs that come with a version in their names: `python$version` is python, whichever."""
-_STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
+_STANDARD_INPUT = re.compile(r"-|/dev/stdin|/dev/fd/0|/proc/[^/]+/(?:task/[^/]+/)?fd/0")
+_OTHER_INPUT = re.compile(r"/dev/fd/.*|/proc/[^/]+/(?:task/[^/]+/)?fd/.*")
 _MOST_LAYERS = 32
 _MOST_ADDED = 1_000
 _MOST_REPLACED = 16
@@ -150,27 +152,35 @@ def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[F
     elif (
         program.stdin is not None
         and not reading.has(program.module | program.encoded)
-        and _reads_stdin(program.stdin, reading, program.skip)
+        and _reads_stdin(program.stdin, reading, program.skip, command.cwd)
     ):
         if command.stdin is not None:
             yield from _embedded([command.stdin], program.language, command)
         elif command.piped:
             yield Unknown(command.line, f"the code that {command.name} reads from a pipe")
-    elif reading.operands and reading.operands[0].text.startswith("/dev/fd/"):
+    elif reading.operands and _OTHER_INPUT.fullmatch(_placed(reading.operands[0].text, command.cwd)):
         if (text := command.substituted or command.stdin) is not None:
             yield from _embedded([text], program.language, command)
             return
         yield Unknown(command.line, f"the code that {command.name} reads from another command")
 
 
-def _reads_stdin(forced: frozenset[str], reading: Reading, skip: int) -> bool:
-    return len(reading.operands) <= skip or reading.has(forced) or reading.operands[0].text in _STANDARD_INPUT
+def _reads_stdin(forced: frozenset[str], reading: Reading, skip: int, cwd: str) -> bool:
+    if len(reading.operands) <= skip or reading.has(forced):
+        return True
+    return _STANDARD_INPUT.fullmatch(_placed(reading.operands[0].text, cwd)) is not None
+
+
+def _placed(path: str, cwd: str) -> str:
+    """The path of a script without detours; `-` stays."""
+    placed = posixpath.normpath(posixpath.join(cwd, path)) if path != "-" else path
+    return "/" + placed.lstrip("/") if placed.startswith("/") else placed
 
 
 def _script_is_stdin(script: frozenset[str], reading: Reading) -> bool:
     """The grammar loses a `-` right before a heredoc, so a value that is missing is one too."""
     values = [value for name, value in reading.options if name in script]
-    return any(value is None or value.text in _STANDARD_INPUT for value in values)
+    return any(value is None or _STANDARD_INPUT.fullmatch(value.text) for value in values)
 
 
 def _carried(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
@@ -197,7 +207,9 @@ def _embedded(words: Sequence[Word], language: str, command: Command, given: Seq
         yield Unknown(words[0].line, f"the code that {command.name} runs")
         return
     arguments = None if not given or any(SPREAD in word.text for word in given) else tuple(word.text for word in given)
-    yield Embedded(words[0].line, language, filled(code, language), command.stdout, command.stderr, arguments)
+    line, stdin = words[0].line, command.stdin if words[0] is not command.stdin else None
+    text = Word(stdin.text, stdin.line - line + 1) if stdin is not None else None
+    yield Embedded(line, language, filled(code, language), command.stdout, command.stderr, arguments, text, command.piped)
 
 
 def printed_by(command: Command, knowledge: Knowledge) -> Word | None:

@@ -129,6 +129,10 @@ class Embedded:
     stderr: Sink = "stream"
     arguments: tuple[str, ...] | None = None
     """What it is given as `$1`, `$2` and so on; None: not known."""
+    stdin: Word | None = None
+    """The text that it reads where that is spelled out; its line counts from the start of this code."""
+    piped: bool = False
+    """It reads what is not spelled out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sandboxmcp.policy.tomllines import Path as Place
 from sandboxmcp.sandbox.broker.treatments import treatment_problem
 
 _SETS = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script")
-_SWITCHES = ("each", "writes", "silent", "prints", "passes", "switches", "mixes")
+_SWITCHES = ("each", "writes", "silent", "prints", "passes", "switches", "mixes", "plus")
 _OTHERS = {
     "flags", "values", "then", "skip", "starts", "language", "stdin", "adds_unless", "taken", "refused", "touch", "carries",
     "code_after",

@@ -87,6 +87,8 @@ class Program:
     """Options whose value is the file with its code; `-` is standard input."""
     mixes: bool = False
     """Options may follow operands although its operands are another's, or code."""
+    plus: bool = False
+    """It is a shell: `+x` is an option too, and the value of a short option is the next word (`bash -oc pipefail CODE`)."""
     prints: bool = False
     """Its output is its operands."""
     passes: bool = False
@@ -179,6 +181,8 @@ class _Reader:
                 self.long(word)
             elif word.text.startswith("-") and word.text != "-":
                 self.short(word)
+            elif self.program.plus and word.text.startswith("+"):
+                self.plus(word)
             else:
                 self.operands.append(word)
                 if not self.program.permutes and len(self.operands) > self.program.skip:
@@ -218,10 +222,24 @@ class _Reader:
                 continue
             name = self.program.canonical["-" + text[at : at + width]]
             at += width
+            if name in self.program.valued and self.program.plus and self.next_is_name():
+                self.options.append((name, self.next()))
+                continue
             if name in self.program.valued:
                 self.options.append((name, Word(text[at:], word.line) if at < len(text) else self.next()))
                 return
             self.options.append((name, None))
+
+    def plus(self, word: Word) -> None:
+        """A cluster that sets options back. `+c` and `+s` are `-c` and `-s` to a shell; the others count no more."""
+        before, self.options = self.options, []
+        self.short(Word("-" + word.text[1:], word.line))
+        ends = {name for name, _ in self.options} - self.program.code - (self.program.stdin or frozenset())
+        kept = [one for one in self.options if one[0] not in ends]
+        self.options = [one for one in before if one[0] not in ends] + kept
+
+    def next_is_name(self) -> bool:
+        return self.at < len(self.words) and self.words[self.at].text[:1] not in ("-", "+", "")
 
     def next(self) -> Word | None:
         self.at += 1

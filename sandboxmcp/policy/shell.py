@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
@@ -18,7 +19,17 @@ from sandboxmcp.policy.programs import Knowledge
 from sandboxmcp.policy.shell_scan import Span, pieces_of
 from sandboxmcp.policy.shell_streams import Streams, loosely_redirected, redirect_touches, redirected, redirects_of, swallowed_words
 from sandboxmcp.policy.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
-from sandboxmcp.policy.shell_words import Variables, loose_word, raw_of, spread_braces, text_of, with_arguments, words_of
+from sandboxmcp.policy.shell_words import (
+    Variables,
+    has_braces,
+    loose_word,
+    raw_of,
+    spread_braces,
+    spread_raw,
+    text_of,
+    with_arguments,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -40,13 +51,15 @@ _EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
 """Variables whose text bash expands before it uses it."""
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
+_QUOTED_CODE = re.compile(r"'[^']*(?:\$\(([^']*)\)|`([^'`]*)`)[^']*'")
+_EXEC = re.compile(r"\s*(?:(?:builtin|command)\s+)*exec(?:\s+\d+)?\s*")
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
 
 def shell_facts(
-    code: str, knowledge: Knowledge, stdout: Sink = "stream", stderr: Sink = "stream", arguments: tuple[str, ...] | None = None
+    code: str, knowledge: Knowledge, streams: Streams | None = None, arguments: tuple[str, ...] | None = None
 ) -> tuple[Fact, ...]:
-    """The facts of shell code whose output goes to `stdout` and `stderr`. What it gives up on is an Unknown.
+    """The facts of shell code with these streams. What it gives up on is an Unknown.
 
     `arguments`: `$1` and so on, where they are known.
     """
@@ -57,7 +70,7 @@ def shell_facts(
     walk = _Walk(parsed, knowledge)
     if arguments is not None and not _SHIFTS.search(code):
         walk.variables = with_arguments(walk.variables, arguments)
-    return tuple(walk.facts(Streams({"1": stdout, "2": stderr})))
+    return tuple(walk.facts(streams or Streams()))
 
 
 class _Walk:
@@ -173,7 +186,17 @@ class _Walk:
                 yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
         elif name is not None and value is not None and value.type in ("raw_string", "ansi_c_string", "concatenation", "string"):
             yield from self.expanded_later(raw_of(name, self.source), value)
+        if name is not None and name.type == "subscript":
+            yield from self.subscripted(raw_of(name, self.source), value, node)
         self.push(node.children, streams)
+
+    def subscripted(self, name: str, value: Node | None, node: Node) -> Iterator[Fact]:
+        """`a['$(b)']=1` runs b; `BASH_CMDS[a]=b` and `BASH_ALIASES[a]=b` give b the name a."""
+        for found in _QUOTED_CODE.finditer(name):
+            yield Embedded(node.start_point[0] + 1, "shell", found[1] or found[2])
+        array, _, key = name.partition("[")
+        if array in ("BASH_CMDS", "BASH_ALIASES") and value is not None:
+            self.aliases[loose_word(key.removesuffix("]"), self.variables)] = text_of(value, self.source, self.variables)
 
     def redirects(self, streams: Streams, node: Node) -> Streams:
         return redirected(streams, redirects_of(node), self.source, self.variables, self.parsed.text_at)
@@ -200,7 +223,7 @@ class _Walk:
         if isinstance(found, Command) and found.name in self.aliases:
             line = joined([Word(self.aliases[found.name], 0), *found.args])
             yield Embedded(found.line, "shell", filled(line, "shell"), found.stdout, found.stderr)
-        elif isinstance(found, Command):
+        if isinstance(found, Command):  # bash's scripts expand no aliases, so the command runs under its own name too
             self.aliases |= aliases_of(found)
             call = (found.stdout, found.stderr, tuple(word.text for word in found.args))
             self.calls.setdefault(found.name, {}).setdefault(call, streams)
@@ -245,7 +268,7 @@ class _Walk:
             (),
             streams.sink("1"),
             streams.sink("2"),
-            streams.stdin,
+            streams.input(),
             streams.piped,
             printed,
             streams.place[0],
@@ -258,8 +281,11 @@ class _Walk:
         self.push([child for child in node.children if child != body], streams)
         if body is None:
             return
-        if raw_of(body, self.source).strip() == "exec":
-            streams.sinks.update(self.redirects(streams, node).sinks)
+        if _EXEC.fullmatch(raw_of(body, self.source)):
+            after = self.redirects(streams, node)
+            streams.sinks.update(after.sinks)
+            if after.stdin is not streams.stdin or after.piped != streams.piped:
+                streams.inherited[0] = after.stdin or Word(HOLE, node.start_point[0] + 1)
         self.stack.append((body, streams))
         while body.type in ("list", "pipeline") and body.named_child_count:
             body = body.named_children[-1]
@@ -308,6 +334,9 @@ class _Walk:
                     yield from self.piece(start, span.end, span.depth, streams, seen)
             if not is_seen(self.parsed, span, seen):
                 yield from self.loose(span, streams)
+        for span in scan.commands:
+            if self.is_spread(span):
+                yield from self.loose(span, streams)
         yield from (Unknown(self.parsed.line(at), what) for at, what in scan.unclear)
         for heredoc in scan.heredocs:
             if heredoc.doubtful or heredoc.joins(self.parsed.source):
@@ -316,22 +345,31 @@ class _Walk:
                 code = text if heredoc.doubtful else f": <<{_NOWHERE}\n{joined_lines}\n{_NOWHERE}\n"
                 yield Embedded(self.parsed.line(heredoc.body) - (not heredoc.doubtful), "shell", code)
 
+    def is_spread(self, span: Span) -> bool:
+        """Whether braces make several words of the command's name: `{r,}m` starts `rm m`, which the tree does not say."""
+        code = self.parsed.codes[span.depth] if span.depth < len(self.parsed.codes) else self.parsed.source
+        if b"{" not in code[span.name : span.end]:
+            return False
+        words = pieces_of(code, span.name, span.end)
+        return bool(words) and has_braces(code[words[0].start : words[0].end].decode("utf-8", "replace"))
+
     def loose(self, span: Span, streams: Streams) -> Iterator[Fact]:
         """A command that the grammar does not understand even alone, by the words that the scan finds."""
         line, words = self.parsed.line(span.name), list[Word]()
-        streams = Streams(dict(streams.sinks))
+        streams = replace(streams, sinks=dict(streams.sinks))
         for piece in pieces_of(self.parsed.codes[span.depth], span.name, span.end):
             raw = self.parsed.codes[span.depth][piece.start : piece.end].decode("utf-8", "replace")
             text = loose_word(raw, self.variables)
             if not piece.operator:
-                words += [Word(one, line) for one in (spread_braces(text) if not set(raw) & set("'\"\\") else [text])]
+                spread = spread_raw(raw) if has_braces(raw) else [raw]
+                words += [Word(one if one == HOLE else loose_word(one, self.variables), line) for one in spread]
             elif (heredoc := self.parsed.text_at(piece.operator_at, text, self.variables)) is not None:
                 streams = streams.reading(heredoc)
             else:
                 streams = loosely_redirected(streams, piece.operator.decode(), text)
                 if text.strip(HOLE) and not piece.operator.endswith(b"&"):
                     yield Touch(line, text, "read" if piece.operator == b"<" else "write", streams.place[0])
-        outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.stdin, streams.piped)
+        outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.input(), streams.piped)
         yield from self.started(command_of(words, outer) if words else None, streams)
 
     def piece(self, start: int, end: int, depth: int, streams: Streams, seen: dict[int, int]) -> Iterator[Fact]:
@@ -345,7 +383,7 @@ class _Walk:
             return
         seen |= found
         self.source = self.parsed.codes[depth]
-        yield from self.walk(root, Streams(dict(streams.sinks)))
+        yield from self.walk(root, replace(streams, sinks=dict(streams.sinks)))
         self.source = self.parsed.codes[0]
 
     def backticks(self, node: Node, streams: Streams) -> Iterator[Fact]:

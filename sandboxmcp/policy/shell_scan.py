@@ -51,8 +51,8 @@ _PLAIN = {
     "sum": re.compile(rb"[^\"'\\$`()]+"),
     "subscript": re.compile(rb"[^\"'\\$`\[\]]+"),
     "pattern": re.compile(rb"[^\"'\\$`()]+"),
-    "condition": re.compile(rb"[^\"'\\$`\s#\]<>]+|[ \t]+"),
-    "array": re.compile(rb"[^\"'\\$`()\n#\[<>]+"),
+    "condition": re.compile(rb"[^\"'\\$` \t\n#\]<>]+|[ \t]+"),
+    "array": re.compile(rb"[^\"'\\$`()\n#\[<>;&|]+"),
 }
 _CLOSING = {"quoted": b'"', "expansion": b"}", "subscript": b"]", "pattern": b")", "array": b")"}
 _OPENING = {"subscript": b"[", "pattern": b"("}
@@ -109,6 +109,8 @@ class Scan:
     """`<<` in sums, which the grammar may take for a heredoc."""
     split: list[Region] = field(default_factory=list)
     """Operators and beginnings of expansions that go on behind a backslash at the end of a line, without the rest."""
+    broken: list[tuple[int, int, list[int]]] = field(default_factory=list)
+    """Words that go on behind a backslash at the end of a line: start, end, and the places of the backslashes."""
     keywords: list[Region] = field(default_factory=list)
     """`time` and `coproc`, with options and name, before what is no plain command: the grammar takes them for programs."""
     unclear: list[tuple[int, str]] = field(default_factory=list)
@@ -136,6 +138,8 @@ class _Frame:
     """Heredocs whose text begins behind the next end of a line."""
     word: int = -1
     """Where the current word began."""
+    breaks: list[int] = field(default_factory=list)
+    """Where that word goes on in the next line."""
     plain: bool = True
     """Nothing in that word is quoted or expanded."""
     starting: bool = True
@@ -163,6 +167,7 @@ class _Scanner:
     def __init__(self, source: bytes) -> None:
         self.source = source
         self.at = 0
+        self.extglob = b"extglob" in source
         self.found = Scan()
         self.frames = [_Frame("code", len(source))]
         self.commands_in_brackets: set[int] = set()
@@ -233,7 +238,7 @@ class _Scanner:
             frame.holes.append(self.at)
         plain = _PLAIN[frame.kind].match(self.source, self.at, frame.end)
         if plain is not None:
-            frame.plain = plain[0][-1:].isspace()
+            frame.plain = plain[0][-1:] in b" \t\n"
             if frame.kind in ("sum", "subscript") and b"<<" in plain[0]:
                 self.found.shifts += [
                     Region(one.start(), one.end(), self.depth) for one in _SHIFT.finditer(self.source, self.at, plain.end())
@@ -261,6 +266,8 @@ class _Scanner:
             self.read_heredocs(frame)
         elif mark == b"#" and frame.plain and frame.kind in ("condition", "array"):
             self.at = self.match(_COMMENT, frame).end()
+        elif frame.kind == "array" and mark in b"<>;&|(" and self.breaks_array(mark):
+            self.end_at_fault(frame)
         elif frame.kind == "condition" and self.source.startswith(b"]]", self.at) and frame.plain:
             self.at += 2
             self.close(frame)
@@ -269,6 +276,24 @@ class _Scanner:
                 frame.holes.append(self.at)
             frame.plain = False
             self.piece(frame, mark)
+
+    def breaks_array(self, mark: bytes) -> bool:
+        """Whether an operator stands where an array has only words; `<(` is part of one, and `@(` with extglob."""
+        if mark in b"<>":
+            return not self.source.startswith(b"(", self.at + 1)
+        return mark != b"(" or not self.extglob or self.source[self.at - 1 : self.at] not in b"?*+@!"
+
+    def end_at_fault(self, frame: _Frame) -> None:
+        """Behind a fault of syntax bash goes on with the next line, with nothing open and no heredoc to read."""
+        self.unclear(frame.at, "an array with a fault of syntax")
+        outer = self.frames[0]
+        end = self.source.find(b"\n", self.at, outer.end)
+        self.at = end + 1 if end >= 0 else outer.end
+        self.frames = [outer]
+        outer.pending.clear()
+        outer.cases.clear()
+        outer.word, outer.awaits = -1, ""
+        self.forget_command(outer)
 
     def end_sum(self, frame: _Frame) -> None:
         """A sum ends at `))`. Where a single bracket ends it, what it holds are commands (parse.y: parse_dparen, parse_comsub)."""
@@ -296,6 +321,7 @@ class _Scanner:
         found.heredocs = [one for one in found.heredocs if one.at < at or one.depth != self.depth]
         found.herestrings = [one for one in found.herestrings if one.start < at or one.depth != self.depth]
         found.shifts = [one for one in found.shifts if one.start < at or one.depth != self.depth]
+        found.broken = [one for one in found.broken if one[0] < at]
         found.keywords = [one for one in found.keywords if one.start < at or one.depth != self.depth]
         found.backticks = [one for one in found.backticks if one.at < at or one.depth != self.depth]
         self.waiting = [one for one in self.waiting if one[0].at < at or one[0].depth != self.depth]
@@ -395,7 +421,9 @@ class _Scanner:
             self.end_bracket(frame)
         elif mark in b"\\'\"`$":
             self.begin_word(frame)
-            if not self.source.startswith(b"\\\n", self.at):
+            if self.source.startswith(b"\\\n", self.at):
+                frame.breaks.append(self.at)
+            else:
                 frame.plain = False
             self.piece(frame, mark)
         elif (operator := _OPERATOR.match(self.source, self.at, frame.end)) is not None:
@@ -406,7 +434,7 @@ class _Scanner:
 
     def begin_word(self, frame: _Frame) -> None:
         if frame.word < 0:
-            frame.word, frame.plain = self.at, True
+            frame.word, frame.plain, frame.breaks = self.at, True, []
 
     def subscript(self, frame: _Frame) -> None:
         """`name[` where an assignment may stand goes on to its `]`, over blanks too."""
@@ -526,6 +554,8 @@ class _Scanner:
             return
         start, frame.word = frame.word, -1
         text = self.source[start : self.at] if frame.plain else b""
+        if frame.breaks:
+            self.found.broken.append((start, self.at, frame.breaks))
         frame.begun = start if frame.begun < 0 else frame.begun
         frame.stop = self.at
         if frame.cases and frame.cases[-1]:
@@ -624,19 +654,31 @@ def scan(source: bytes) -> tuple[Scan, bytes]:
     An operator that is split over lines (`<`, a backslash, the end of the line, `<EOF`) is joined first: the code returned holds
     the end of the line before it. Never raises; time grows with the length.
     """
-    found = _Scanner(source).run()
+    found, doubt = _Scanner(source).run(), list[tuple[int, str]]()
     for _ in range(_MOST_SPLITS):
         joints = [(at, end, mark) for at, end, mark in _split_operators(source, found)]
-        if not joints:
+        if not joints and not found.broken:
             return found, source
         code = bytearray(source)
         for at, end, mark in joints:
             code[at:end] = source[at + len(mark) : end] + mark
-        source = bytes(code)
-        doubt = [(at, "an operator that is split over two lines") for at, *_ in joints]
+        source = bytes(code) if joints else _join_words(source, found)
+        doubt += [(at, "an operator that is split over two lines") for at, *_ in joints]
         found = _Scanner(source).run()
         found.unclear += doubt
+    found.unclear += [(at, "a word that is split over lines, within others") for at, *_ in found.broken]
     return found, source
+
+
+def _join_words(source: bytes, found: Scan) -> bytes:
+    """The code with each broken word whole behind its line ends. Of words within words the inner ones come first."""
+    code, done = bytearray(source), -1
+    for start, end, breaks in sorted(found.broken, key=lambda one: (one[1], -one[0])):
+        if start >= done:
+            pieces = zip([start, *(at + 2 for at in breaks)], [*breaks, end], strict=True)
+            code[start:end] = b"\\\n" * len(breaks) + b"".join(source[at:stop] for at, stop in pieces)
+            done = end
+    return bytes(code)
 
 
 def _split_operators(source: bytes, found: Scan) -> Iterator[tuple[int, int, bytes]]:

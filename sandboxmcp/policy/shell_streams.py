@@ -33,6 +33,12 @@ class Streams:
     """The file that standard output goes into."""
     place: list[str] = field(default_factory=lambda: [""])
     """The working folder, one entry, shared like `sinks`: `cd` changes it for all that follow."""
+    inherited: list[Word | None] = field(default_factory=lambda: [None])
+    """What an `exec` has put on standard input for all that follow, one entry, shared likewise."""
+
+    def input(self) -> Word | None:
+        """The text on standard input, of the statement's own or of the shell's."""
+        return self.stdin if self.stdin is not None or self.piped else self.inherited[0]
 
     def sink(self, descriptor: str) -> Sink:
         return self.sinks.get(descriptor, "stream")
@@ -40,7 +46,13 @@ class Streams:
     def into_pipe(self, *descriptors: str) -> Streams:
         """The streams of what a pipe or a substitution reads: a scope of its own."""
         into = "" if "1" in descriptors else self.into
-        return replace(self, sinks=self.sinks | dict.fromkeys(descriptors, "stream"), into=into, place=[*self.place])
+        return replace(
+            self,
+            sinks=self.sinks | dict.fromkeys(descriptors, "stream"),
+            into=into,
+            place=[*self.place],
+            inherited=[*self.inherited],
+        )
 
     def maybe(self) -> Streams:
         """The streams of what may not happen, where an `exec >FILE` counts only inside; a `cd` is believed."""
@@ -48,7 +60,7 @@ class Streams:
 
     def reading(self, text: Word | None) -> Streams:
         """The streams of what reads from a pipe: a scope of its own."""
-        return replace(self, sinks=dict(self.sinks), stdin=text, piped=True, place=[*self.place])
+        return replace(self, sinks=dict(self.sinks), stdin=text, piped=True, place=[*self.place], inherited=[*self.inherited])
 
 
 def redirects_of(node: Node) -> list[Node]:
@@ -74,7 +86,7 @@ def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, varia
         elif _redirect_file(redirect, sinks, source, variables) and not (stdin is not None and _duplicates(redirect)):
             stdin, piped = None, True
     into = next((path for one in reversed(redirects) if (path := _output_file(one, source, variables))), streams.into)
-    return Streams(sinks, stdin, piped, into, streams.place)
+    return Streams(sinks, stdin, piped, into, streams.place, streams.inherited)
 
 
 def redirect_touches(

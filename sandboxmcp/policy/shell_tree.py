@@ -189,13 +189,21 @@ def is_seen(parsed: Parsed, span: Span, seen: Mapping[int, int]) -> bool:
     end = seen.get(name + 1 if code[name : name + 1] == b"{" else name, 0)
     if end >= span.end and not code[span.end : end].strip(b" \t\n\\"):  # a longer one holds what bash gives to another
         return True
-    return re.split(rb"[\s;&|<>()]", code[name : name + 12], maxsplit=1)[0] in _NO_COMMANDS
+    return re.split(rb"[ \t\n;&|<>()]", code[name : name + 12], maxsplit=1)[0] in _NO_COMMANDS
 
 
 def _in_a_row(source: bytes) -> int:
     if source.count(b"|") + source.count(b"<<") <= _MOST_IN_A_ROW:
         return 0
     return max(part.count(b"|") + part.count(b"<<") for part in _STATEMENT_ENDS.split(source))
+
+
+def _changed(node: Node, source: bytes) -> Iterator[str]:
+    """The variables whose values are not as they are set: with `declare -l` and its like, and `-n`, with what it points to."""
+    flags = "".join(raw for child in node.children if (raw := raw_of(child, source)).startswith("-"))
+    if set(flags) & set("nluci"):
+        for child in node.named_children:
+            yield from re.findall(r"\w+", raw_of(child, source))
 
 
 def constants_of(root: Node, source: bytes) -> dict[str, str]:
@@ -207,9 +215,14 @@ def constants_of(root: Node, source: bytes) -> dict[str, str]:
         if node.type == "variable_assignment":
             name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
             if name is not None:
-                plain = value is not None and node.children[1].type == "=" and name.type == "variable_name"
+                plain = (
+                    value is not None and node.children[1].type == "=" and name.type == "variable_name" and value.type != "array"
+                )
                 text = text_of(value, source, {}) if plain and value is not None else HOLE
                 values.setdefault(raw_of(name, source).split("[")[0], set()).add(text)
+        elif node.type == "declaration_command":
+            for named in _changed(node, source):
+                values.setdefault(named, set()).add(HOLE)
         elif node.type == "for_statement":
             variable = node.child_by_field_name("variable")
             if variable is not None:

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 _MOST_WORDS = 10_000
 _MOST_BRACES = 64
+_MOST_RAW = 10_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL)
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = re.compile(r"\{(?:([^{}]*,[^{}]*)|(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.-?\d+)?)\}")
+_OPAQUE = re.compile(r"'[^']*'|\$'(?:[^'\\]|\\.)*'|\$?\"(?:[^\"\\]|\\.)*\"|\\.|\$\{[^}]*\}|\$?\([^)]*\)|`[^`]*`", re.DOTALL)
+_HELD = 0xF0000
+"""What braces do not see in a word stands there as letters from here on."""
 _SPREADING = re.compile(r"\$\{?(?:[@*]|!?\w+\[[@*]\])")
 _PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*|[1-9])\}?")
 _ALL = frozenset({"$@", "$*", "${@}", "${*}"})
@@ -173,5 +177,38 @@ def spread_braces(text: str) -> list[str]:
         if match is None:
             done.append(current)
         else:
-            waiting[:0] = [current[: match.start()] + part + current[match.end() :] for part in match[1].split(",")]
+            parts = match[1].split(",") if match[1] is not None else _sequence(match[2], match[3])
+            waiting[:0] = [current[: match.start()] + part + current[match.end() :] for part in parts]
     return done + waiting
+
+
+def _sequence(first: str, last: str) -> list[str]:
+    """`{a..c}` and `{1..3}`: some of the words, and a HOLE where there are more."""
+    if first.lstrip("-").isdigit() != last.lstrip("-").isdigit():
+        return [HOLE]
+    plain = first.isalpha()
+    start, stop = (ord(first), ord(last)) if plain else (int(first), int(last))
+    step = 1 if stop >= start else -1
+    values = range(start, stop + step, step)[: _MOST_BRACES // 2]
+    more = [HOLE] if abs(stop - start) >= len(values) else []
+    return [chr(one) if plain else str(one) for one in values] + more
+
+
+def has_braces(raw: str) -> bool:
+    """Whether bash makes several words of this one by its braces."""
+    return "{" in raw and _BRACES.search(_OPAQUE.sub("_", raw)) is not None
+
+
+def spread_raw(raw: str) -> list[str]:
+    """The words that braces make of one as it is written; quoted parts stay as they are. HOLE: not known any more."""
+    held: list[str] = []
+
+    def hold(found: re.Match[str]) -> str:
+        held.append(found[0])
+        return chr(_HELD + len(held) - 1)
+
+    words = spread_braces(_OPAQUE.sub(hold, raw[:_MOST_RAW]))
+    if len(raw) > _MOST_RAW:
+        return [HOLE]
+    spread = [HOLE if _BRACES.search(word) else word for word in words if word]
+    return ["".join(held[ord(one) - _HELD] if _HELD <= ord(one) < _HELD + len(held) else one for one in word) for word in spread]

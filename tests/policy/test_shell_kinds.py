@@ -73,7 +73,67 @@ cat > x.sh <<E⏎rm v⏎E⏎bash x.sh
 echo 'rm v' | tee s >f; . s
 printf '#!/bin/sh\\nrm v\\n' > x; chmod +x x; ./x
 echo 'import os; os.system("rm v")' > x.py && python3 x.py
-echo 'rm v' > a; cp a b; source ./b"""
+echo 'rm v' > a; cp a b; source ./b
+bash +x -c 'rm v'
+bash +o errexit -c 'rm v'
+bash +O extglob -c 'rm v'
+bash +xc 'rm v'
+bash -oc pipefail 'rm v'
+bash -n +n -c 'rm v'
+bash -norc -c 'rm v'
+dash +e -c 'rm v'
+timeout 5 sh +x -c 'rm v'
+sh +x <<EOF⏎rm v⏎EOF
+echo 'rm v' | bash +x
+r\\⏎\\⏎m v
+/bin/\\⏎\\⏎rm v
+r\\⏎\\⏎\\⏎m v
+echo "$(r\\⏎\\⏎m\\⏎\\⏎ v)"
+cat <<A⏎$(r\\⏎\\⏎m v)⏎A
+alias rm=ls; rm v
+alias ll='rm v'; ll
+{r,}m v
+{rm,} v
+r{m..m} v
+{/bin/,}rm v
+{,,}rm v
+{{r,}m,x} v
+{r,'x'}m v
+{/bin/rm,-f} v
+env r{m..m} v
+cat <<A⏎$({rm,} v)⏎A
+cat <<E\fX⏎x⏎E\fX⏎rm v
+cat <<E\f⏎x⏎E\f⏎rm v
+cat <<E\v; rm v⏎x⏎E\v
+cat <<E\r⏎x⏎E\r⏎rm v
+x=(;⏎rm v
+x=(a | b⏎rm v
+x=( 2>&1⏎rm v
+x=(()⏎rm v
+declare x=(&⏎rm v
+x=(a=(b;⏎rm v
+x=$(y=(; '⏎rm v
+exec <<E⏎rm v⏎E⏎sh
+(exec <<< 'rm v'; sh)
+sh -c 'sh' <<E⏎rm v⏎E
+sh -c '. /dev/stdin' <<E⏎rm v⏎E
+bash -c 'sh -s a' <<< 'rm v'
+eval sh <<< 'rm v'
+echo 'rm v' | sh -c sh
+sh /proc/self/fd/0 <<E⏎rm v⏎E
+sh /proc/$$/fd/0 <<< 'rm v'
+cd /dev; sh stdin <<< 'rm v'
+exec 0<<< 'rm v'⏎sh
+xargs -I{} sh -c '{}' <<< 'rm v'
+xargs -I% % v <<< rm
+hash -p /bin/rm ls; ls v
+BASH_CMDS[ls]=/bin/rm; ls v
+a['$(rm v)']=1
+setarch x86_64 rm v
+setarch x86_64 -R rm v
+choom -n 0 -- rm v
+sg root 'rm v'
+uname26 rm v"""
 
 ALLOWED = """\
 cat <<EOF > n.txt; ls⏎rm body⏎; rm x⏎EOF
@@ -90,7 +150,14 @@ echo "<<E"⏎ls # <<E rm x
 case rm in rm) ls;; esac
 echo ${x:-rm x}
 [[ rm < x ]]
-rm_=1; echo rm x > rm.txt; cat rm.txt"""
+rm_=1; echo rm x > rm.txt; cat rm.txt
+{echo,rm} v
+x={r,}m; ls {1..3} a/{rm,b}
+x=(a b "c;d" $(ls; ls) <(ls) [1]=x); ls
+x=(a # c; d⏎rm); ls
+shopt -s extglob; x=(@(a|rm) v); ls
+sh -c cat <<< 'rm v'
+a[1]=rm; a['x']=rm; hash -r rm; ls"""
 
 
 def _cases(table: str) -> list[str]:
@@ -121,6 +188,12 @@ def test_lines_stay_behind_a_heredoc(strict: Engine) -> None:
 
 
 UNKNOWN = {
+    "nameref": ("shell", "declare -n q=c; c=rm; $q v"),
+    "set-by-a-nameref": ("shell", "c=ls; declare -n q=c; q=rm; $c v"),
+    "lowercase": ("shell", "declare -l d=RM; $d v"),
+    "array": ("shell", "x=(rm); ${x} v"),
+    "script-on-a-descriptor": ("shell", "exec 3<<< 'rm v'; sh <&3"),
+    "braces": ("shell", "{$x,rm} v"),
     "decoded-script": ("shell", "base64 -d f > s; sh s"),
     "fetched-script": ("shell", "curl -sS -o i.sh https://example.org; bash i.sh"),
     "copied-script": ("shell", "cp a b; bash b"),
