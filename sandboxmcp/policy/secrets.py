@@ -47,9 +47,35 @@ _SURELY_ENCODED = (
     b"&amp;q",
     b"&amp;#",
     b"&amp;l",
+    b"^[[",
+    b"[m",
+    b"[0m",
+    b"[1m",
+    b"[01;3",
+    b"m-bm-^",
+    b"\\x",
+    b"\\u",
+    b"&#",
+    b"&lowbar;",
+    b"&underbar;",
+    b"&hyphen;",
+    b"&dash;",
+    b"&period;",
+    b"&shy;",
+    b"&zw",
+    b"&zerowidth",
+    b"\\_",
+    b"\\-",
+    b"\\.",
+    *(b"\\%03o" % code for code in range(0x2D, 0x7B)),
+    *(b"=%02x" % code for code in b"-._"),
+    *(b"=%02x=" % code for code in (0xC2, 0xCC, 0xCD, 0xE1, 0xE2, 0xEF, 0xF0, 0xF3)),
+    *(b"%%%02x" % code for code in (*b"-._", *range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))),
+    *(b"%%%02x%%" % code for code in (0xC2, 0xCC, 0xCD, 0xE1, 0xE2, 0xEF, 0xF0, 0xF3)),
+    b"%u",
 )
-"""Colours that are written out and may stand within what is looked for, and what was encoded twice: there the encoding is undone
-whatever else is found."""
+"""Colours and invisible characters that are written out and may stand within what is looked for, letters of it that are encoded
+though they need not be, and what was encoded twice: there the encoding is undone whatever else is found."""
 _PLAIN_RUN = re.compile(rb"[\w.~-]+")
 _RUN_ENOUGH = 4
 _KEY_MARK = b"[redacted:private-key]"

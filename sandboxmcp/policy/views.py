@@ -26,20 +26,29 @@ _HALVES = re.compile(rb"\x00(?:(?<=[\x20-\x7e]\x00)(?=[\x20-\x7e]\x00)|(?<=\x00[
 _SOFT_BREAK = re.compile(rb"=\r?\n")
 _SOFT_LENGTH = 60
 """A line of quoted-printable that goes on is about 76 bytes long (RFC 2045, 6.7); a shorter one is somebody's `x =`."""
-_CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\v\f\r"})
+_CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\r"})
 _CONTROL_RUNS = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
+_NULS = re.compile(rb"(?<=[\w.~-])\x00{1,64}(?=[\w.~-])(?![A-Za-z_]\w{0,60}=)")
+"""NUL within a word; before `NAME=` it parts the variables of an environment."""
+_LATIN = re.compile(rb"(?<![\x80-\xff])[\x80-\x9f\xad]{1,64}")
+"""Invisible characters of Latin-1: in UTF-8 such a byte stands behind another one. `repr` writes them as `\\xad`."""
 
 _ENCODED = re.compile(
-    rb"\\(?<!\\\\)\\*+(?:u00(?P<u>[0-9a-fA-F]{2})|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0]))"
-    rb"|%(?P<p>[0-7][0-9a-fA-F])"
-    rb"|=(?P<q>0[0-9A-F]|1B|20|22|27|2C|3A|3B|3D|5F)"
-    rb"|&(?:amp;)*(?:\#x(?P<h>[0-9a-fA-F]{2})|\#0{0,3}(?P<d>\d{2,3})|(?P<e>quot|apos|lt|gt|nbsp|amp));"
+    rb"\\(?<!\\\\)\\*+(?:[uU](?P<u>\{[0-9a-fA-F]{1,6}\}|(?<=U)000?[01][0-9a-fA-F]{4}|(?<=U)0000[0-9a-fA-F]{4}|(?<=u)[0-9a-fA-F]{4})"
+    rb"|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0_.:=~@+-]))"
+    rb"|%(?:u(?P<w>[0-9a-fA-F]{4})|(?P<p>[0-9a-fA-F]{2}))"
+    rb"|=(?:(?P<q>0[0-9A-F]|1B|20|22|27|2C|2D|2E|3A|3B|3D|5F)|(?P<r>[89A-F][0-9A-F](?:=[89A-F][0-9A-F]){1,3}))"
+    rb"|&(?:amp;)*(?:\#[xX](?P<h>[0-9a-fA-F]{2,6})|\#(?P<d>\d{2,7})"
+    rb"|(?P<e>quot|apos|lt|gt|nbsp|amp|lowbar|UnderBar|hyphen|dash|period|shy|zwnj|zwj|ZeroWidthSpace|NoBreak|lrm|rlm));"
+    rb"|\^(?P<k>[@-_?])|(?P<m>M-(?:\^?[ -~])M-(?:\^?[ -~])(?:M-(?:\^?[ -~])){0,2})"
+    rb"|\[(?P<g>[0-9;]{0,24})m"
     rb"|\"(?P<t>\")|'(?P<s>')"
 )
+"""Also what `cat -v` makes of control characters and of UTF-8, and colours that lost their escape character."""
 _FORM = re.compile(_ENCODED.pattern + rb"|(?P<f>\+)")
 """Where percent signs encode, a plus is a blank; elsewhere it is itself."""
 _PERCENT = re.compile(rb"%[0-7][0-9a-fA-F]")
-_MARKS = (b"\\", b"%", b"&", b"=", b'""', b"''")
+_MARKS = (b"\\", b"%", b"&", b"=", b"^", b"M-", b"[", b'""', b"''")
 """One of them is in whatever is encoded; they are looked for ten times as fast as the pattern is."""
 _LETTERS = {
     b"n": b"\n",
@@ -52,8 +61,28 @@ _LETTERS = {
     b"E": b"\x1b",
     b"0": b"\0",
 }
-_ENTITIES = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
-_BASES = {"u": 16, "x": 16, "o": 8, "p": 16, "q": 16, "h": 16, "d": 10}
+_ENTITIES = {
+    b"quot": b'"',
+    b"apos": b"'",
+    b"lt": b"<",
+    b"gt": b">",
+    b"nbsp": b" ",
+    b"amp": b"&",
+    b"lowbar": b"_",
+    b"UnderBar": b"_",
+} | {
+    b"hyphen": b"-",
+    b"dash": b"-",
+    b"period": b".",
+    **dict.fromkeys((b"shy", b"zwnj", b"zwj", b"ZeroWidthSpace", b"NoBreak", b"lrm", b"rlm"), b""),
+}
+_BASES = {"x": 16, "o": 8, "p": 16, "q": 16}
+_CODES = {"u": 16, "w": 16, "h": 16, "d": 10}
+_META = re.compile(rb"M-(\^?)(.)")
+_LOOKED_THROUGH = UNSHOWN + (
+    "\u0300-\u036f\ufe00-\ufe0f\u17b4\u17b5\u180b-\u180f\u2028\u2029\u2800\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+"""Characters that hide a credential when they stand in it: invisible ones, blanks that are none, marks and variation selectors."""
 
 _PART = 16 << 10
 """Bytes of whole lines that are shown at once: where one line holds an escape, not the whole text is read again."""
@@ -98,12 +127,17 @@ class View:
 def as_shown(data: bytes) -> Iterator[tuple[int, View]]:
     """The parts of the bytes, with where they begin, in which a terminal shows something else than is written.
 
-    Parts are whole lines. Views of them lack what is not shown, and lines of quoted-printable are joined.
+    Parts are whole lines. Views of them lack what is not shown, and lines of quoted-printable are joined. NUL parts words and is
+    not shown either: where it is in a word there is a view with it and one without.
     """
     if not _is_plain(data):
         for start, end in _parts(data):
-            if (view := _shown(data[start:end])) is not None:
+            view = _shown(data[start:end])
+            if view is not None:
                 yield start, view
+            text = data[start:end] if view is None else view.text
+            if b"\0" in text and (joined := _removed(_NULS)(text)) is not None:
+                yield start, replace(joined, under=view)
 
 
 def wholly_shown(data: bytes) -> View | None:
@@ -186,6 +220,10 @@ def _without_controls(data: bytes) -> View | None:
     return View(text, lambda: _without(data, (match.span() for match in _CONTROL_RUNS.finditer(data))))
 
 
+def _without_latin(data: bytes) -> View | None:
+    return None if data.isascii() else _removed(_LATIN)(data)
+
+
 def _unshown_spans(data: bytes) -> Iterator[tuple[int, int]]:
     others = data.translate(None, PLAIN_BYTES)
     if others and _unshown().find_matches_as_indexes(others):
@@ -205,7 +243,7 @@ def _unshown() -> BytesAhoCorasick:
     """Finds what UTF-8 makes of invisible characters, of combining marks and of variation selectors."""
     from ahocorasick_rs import BytesAhoCorasick
 
-    ranges = re.findall("(.)(?:-(.))?", UNSHOWN + "\u0300-\u036f\ufe00-\ufe0f", re.DOTALL)
+    ranges = re.findall("(.)(?:-(.))?", _LOOKED_THROUGH, re.DOTALL)
     codes = {code for first, last in ranges for code in range(ord(first), ord(last or first) + 1)}
     return BytesAhoCorasick([chr(code).encode() for code in sorted(codes)])
 
@@ -247,13 +285,35 @@ def _byte(match: re.Match[bytes]) -> bytes:
     value = match[kind]
     if kind in _BASES:
         return bytes([int(value, _BASES[kind]) & 0xFF])
-    return b" " if kind == "f" else _LETTERS.get(value, value) if kind == "c" else _ENTITIES.get(value, value)
+    if kind in _CODES:
+        return _utf8(int(value.strip(b"{}"), _CODES[kind]))
+    if kind in _SPELLED:
+        return _SPELLED[kind](value)
+    return _LETTERS.get(value, value) if kind == "c" else _ENTITIES.get(value, value)
 
 
+def _utf8(code: int) -> bytes:
+    """A character in UTF-8; halves of a pair, and what is none, as what stands for an unknown one."""
+    return chr(code).encode() if code < 0xD800 or 0xDFFF < code < 0x110000 else b"\xef\xbf\xbd"
+
+
+def _meta(value: bytes) -> bytes:
+    """Bytes beyond ASCII as `cat -v` writes them: `M-b`, `M-^@`."""
+    return _META.sub(lambda match: bytes([0x80 | match[2][0] ^ (0x40 if match[1] else 0)]), value)
+
+
+_SPELLED: dict[str, Callable[[bytes], bytes]] = {
+    "f": lambda _: b" ",
+    "g": lambda _: b"",
+    "k": lambda value: bytes([value[0] ^ 0x40]),
+    "m": _meta,
+    "r": lambda value: bytes.fromhex(value.replace(b"=", b"").decode()),
+}
 _STEPS: tuple[tuple[bytes | None, Callable[[bytes], View | None]], ...] = (
     (b"\x1b", _removed(_SEQUENCES)),
     (b"\xc2\x9b", _removed(_SEQUENCES)),
     (None, _without_spans(_unshown_spans)),
+    (None, _without_latin),
     (b"\0", _removed(_HALVES)),
     (b"\x08", _without_spans(_overstruck)),
     (b"=", _without_spans(_soft_breaks)),

@@ -42,6 +42,12 @@ def _grep(text: str) -> str:
     return f"{text[: middle - 2]}\x1b[01;31m\x1b[K{text[middle - 2 : middle]}\x1b[m\x1b[K{text[middle:]}"
 
 
+def _hidden(text: str, what: str) -> str:
+    """The text with something that is not shown in its middle, and behind the first letters."""
+    middle = len(text) // 2
+    return text[:middle] + what + text[middle:]
+
+
 def _between(what: str) -> Callable[[str], str]:
     return lambda text: what.join(text)
 
@@ -80,6 +86,25 @@ ENCODERS: dict[str, Callable[[str], str]] = {
     "variation-selectors": _between("\ufe0f"),
     "combining": _between("\u0332"),
     "bidi": _between("\u202d"),
+    "repr-zero-width": lambda text: repr(_hidden(text, "\u2800")),
+    "ascii-zero-width": lambda text: ascii(_hidden(text, "\u200b")),
+    "ascii-every-zero-width": lambda text: ascii("\u200b".join(text)),
+    "json-zero-width": lambda text: json.dumps(_hidden(text, "\u200b")),
+    "json-soft-hyphen": lambda text: json.dumps(_hidden(text, "\u00ad")),
+    "repr-soft-hyphen": lambda text: repr(_hidden(text, "\u00ad")),
+    "json-tag": lambda text: json.dumps(_hidden(text, "\ufe0f")),
+    "bytes-zero-width": lambda text: repr(_hidden(text, "\u200b").encode()),
+    "percent-zero-width": lambda text: urllib.parse.quote(_hidden(text, "\u200b")),
+    "html-zero-width": lambda text: _hidden(text, "&#8203;"),
+    "html-hex-zero-width": lambda text: _hidden(text, "&#x200B;"),
+    "html-soft-hyphen": lambda text: _hidden(text, "&shy;"),
+    "rust-zero-width": lambda text: _hidden(text, "\\u{200b}"),
+    "quoted-printable-zero-width": lambda text: _hidden(text.replace("=", "=3D"), "=E2=80=8B"),
+    "cat-v-colour": lambda text: _grep(text).replace("\x1b", "^["),
+    "cat-v-zero-width": lambda text: _hidden(text, "M-bM-^@M-^K"),
+    "colour-without-escape": lambda text: _grep(text).replace("\x1b[K", "").replace("\x1b", ""),
+    "form-feed": _between("\f"),
+    "vertical-tab": _between("\v"),
     "escaped-colours": lambda text: repr(_grep(text)),
     "json-colours": lambda text: json.dumps(_grep(text)),
     "nul-after": lambda text: f"A=b\0{text}\0PATH=/bin\0",
@@ -92,7 +117,10 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 WHOLE = [
     name
     for name in ENCODERS
-    if not re.search("colour|color|hyperlink|every|^zero|^bold|^under|^soft|^word|^vari|^comb|^bidi", name)
+    if not re.search(
+        "colour|color|hyperlink|every|^zero|^bold|^under|^soft|^word|^vari|^comb|^bidi|zero-width|soft-hyphen|json-tag|form-feed|vertical",
+        name,
+    )
 ]
 """Encoders that may follow another: the others put something into the midst of its escapes."""
 
@@ -135,11 +163,17 @@ def test_encodings_upon_each_other_are_undone(shape: Shape, first: str, then: li
         *range(1, 32),
         127,
         *range(0x80, 0xA0),
-        *map(ord, "\u00ad\u061c\u200b\u200c\u200d\u200e\u202e\u2060\u2066\u3164\ufeff\ufff9\U000e0041"),
+        0,
+        *range(0x180B, 0x1810),
+        *range(0x1BCA0, 0x1BCA4),
+        *range(0x1D173, 0x1D17B),
+        *map(
+            ord, "\u17b4\u17b5\u2028\u2029\u2800\u00ad\u061c\u200b\u200c\u200d\u200e\u202e\u2060\u2066\u3164\ufeff\ufff9\U000e0041"
+        ),
     ],
 )
 def test_whatever_is_not_shown_hides_no_token(code: int) -> None:
-    if chr(code) in "\t\n\v\f\r\b\x1b\x9b":  # blanks part words when shown as well; three take a letter away with them
+    if chr(code) in "\t\n\r\b\x1b\x9b":  # blanks part words when shown as well; three take a letter away with them
         return
     hidden = TOKEN[:9] + chr(code) + TOKEN[9:]
     assert TOKEN[12:] not in REDACTOR.text(f"a {hidden} b")
@@ -166,6 +200,48 @@ def test_a_token_in_utf_16_without_a_mark_is_masked(encoding: str) -> None:
 )
 def test_letters_before_a_token_that_cannot_be_mistaken_do_not_save_it(before: str) -> None:
     assert TOKEN[6:] not in REDACTOR.text(before + TOKEN)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "&#95;",
+        "&#095;",
+        "&#x5f;",
+        "&lowbar;",
+        "%5F",
+        "%5f",
+        "%255F",
+        "\\u005f",
+        "\\\\u005f",
+        "\\x5f",
+        "\\u{5f}",
+        "=5F",
+        "\\_",
+        "\\137",
+    ],
+)
+def test_a_token_is_masked_when_its_first_letters_are_encoded(written: str) -> None:
+    assert TOKEN[8:] not in REDACTOR.text("a " + TOKEN.replace("_", written) + " b")
+
+
+@pytest.mark.parametrize("written", ["\\x%02x", "\\u%04x", "%%%02X", "&#%d;", "&#x%x;", "\\%03o"])
+def test_a_token_is_masked_when_every_letter_is_encoded(written: str) -> None:
+    assert REDACTOR.text("".join(written % ord(letter) for letter in TOKEN)) == "[redacted:github-token]"
+
+
+@pytest.mark.parametrize("before", ["\U0001f511", "\x1b[1m", "\u200b", "\u00e9"])
+@pytest.mark.parametrize("shape", ["hf_<34>", "AIza<35>", "sk-<48>", "AKIA<16A>", "abc8Q~<34>", "npm_<36>"])
+def test_a_token_is_masked_behind_something_that_was_written_out(shape: str, before: str) -> None:
+    token = example_text(shape).decode()
+    texts = [
+        ascii(before + token),
+        json.dumps(before + token),
+        repr((before + token).encode()),
+        before.replace("\x1b", "^[") + token,
+    ]
+    texts += [before.replace("\x1b", "") + token, urllib.parse.quote(before + token), "A_" + token]
+    assert [text for text in texts if "[redacted:" not in REDACTOR.text(text) and token in text] == []
 
 
 KEYS = {
