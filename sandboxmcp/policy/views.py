@@ -28,8 +28,8 @@ _SOFT_LENGTH = 60
 """A line of quoted-printable that goes on is about 76 bytes long (RFC 2045, 6.7); a shorter one is somebody's `x =`."""
 _CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\r"})
 _CONTROL_RUNS = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
-_NULS = re.compile(rb"(?<=[\w.~-])\x00{1,64}(?=[\w.~-])(?![A-Za-z_]\w{0,60}=)")
-"""NUL within a word; before `NAME=` it parts the variables of an environment."""
+_PARTING = re.compile(rb"(?<=[\w.~-])(?:\x00{1,64}(?![A-Za-z_]\w{0,60}=)|=\r?\n)(?=[\w.~-])")
+"""NUL within a word, except before `NAME=` where it parts variables of an environment; and the end of a short line that goes on."""
 _LATIN = re.compile(rb"(?<![\x80-\xff])[\x80-\x9f\xad]{1,64}")
 """Invisible characters of Latin-1: in UTF-8 such a byte stands behind another one. `repr` writes them as `\\xad`."""
 
@@ -127,8 +127,8 @@ class View:
 def as_shown(data: bytes) -> Iterator[tuple[int, View]]:
     """The parts of the bytes, with where they begin, in which a terminal shows something else than is written.
 
-    Parts are whole lines. Views of them lack what is not shown, and lines of quoted-printable are joined. NUL parts words and is
-    not shown either: where it is in a word there is a view with it and one without.
+    Parts are whole lines. Views of them lack what is not shown, and lines of quoted-printable are joined. NUL, and
+    `=` at the end of a short line, part words or do not: where they are in a word there is a view with them and one without.
     """
     if not _is_plain(data):
         for start, end in _parts(data):
@@ -136,7 +136,7 @@ def as_shown(data: bytes) -> Iterator[tuple[int, View]]:
             if view is not None:
                 yield start, view
             text = data[start:end] if view is None else view.text
-            if b"\0" in text and (joined := _removed(_NULS)(text)) is not None:
+            if (b"\0" in text or b"=\n" in text or b"=\r\n" in text) and (joined := _removed(_PARTING)(text)) is not None:
                 yield start, replace(joined, under=view)
 
 

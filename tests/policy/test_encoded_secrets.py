@@ -244,6 +244,19 @@ def test_a_token_is_masked_behind_something_that_was_written_out(shape: str, bef
     assert [text for text in texts if "[redacted:" not in REDACTOR.text(text) and token in text] == []
 
 
+@pytest.mark.parametrize("end", ["=\n", "=\r\n"])
+@pytest.mark.parametrize("before", ["", "x" * 20, "token is ", "x" * 70])
+@pytest.mark.parametrize("at", [2, 4, 6, 12, 30])
+def test_a_token_in_quoted_printable_is_masked_wherever_its_line_goes_on(at: int, before: str, end: str) -> None:
+    masked = REDACTOR.text(f"{before}{TOKEN[:at]}{end}{TOKEN[at:]}\nmore\n")
+    assert (TOKEN[at:] in masked, masked.count("\n"), masked.endswith("\nmore\n")) == (False, 3, True)
+
+
+@pytest.mark.parametrize("text", ["PASSWORD=\nUSER_2=ada\n", "TOKEN=\nsome/long/path/2\n", "PASSWORD=\0PATH2=/bin\0"])
+def test_an_empty_value_is_not_the_next_line(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
 KEYS = {
     "repr": lambda key: repr(key),
     "json": lambda key: json.dumps({"private_key": key}),
