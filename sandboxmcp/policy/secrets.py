@@ -247,6 +247,8 @@ class Redactor:
         lines: list[list[int]] = []
         speaks_of_keys = False
         for key, start, end in hits:
+            if text[start - 1 : start + 1] == b"\x1b[":  # a colour as it is; the terminal's view takes it out
+                continue
             at_start, near = self._tried[key]
             speaks_of_keys = speaks_of_keys or key < len(private_keys.WORDS)
             for number in at_start:

@@ -41,7 +41,7 @@ _ENCODED = re.compile(
     rb"|&(?:amp;)*(?:\#[xX](?P<h>[0-9a-fA-F]{2,6})|\#(?P<d>\d{2,7})"
     rb"|(?P<e>quot|apos|lt|gt|nbsp|amp|lowbar|UnderBar|hyphen|dash|period|shy|zwnj|zwj|ZeroWidthSpace|NoBreak|lrm|rlm));"
     rb"|\^(?P<k>[@-_?])|(?P<m>M-(?:\^?[ -~])M-(?:\^?[ -~])(?:M-(?:\^?[ -~])){0,2})"
-    rb"|\[(?P<g>[0-9;]{0,24})m"
+    rb"|(?<!\x1b)\[(?P<g>[0-9;]{0,24})m"
     rb"|\"(?P<t>\")|'(?P<s>')"
 )
 """Also what `cat -v` makes of control characters and of UTF-8, and colours that lost their escape character."""
