@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.policy.pack import load_pack
-from sandboxmcp.policy.secrets import Redactor
+from sandboxmcp.policy.packs.pack import load_pack
+from sandboxmcp.policy.secrets.redactor import Redactor
 
 _PIECE = 64 << 10
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.policy.engine import load_engine
-from sandboxmcp.policy.pack import load_pack
+from sandboxmcp.policy.packs.pack import load_pack
 from sandboxmcp.policy.prefilter import surely_allowed, words_of
-from sandboxmcp.policy.secrets import Redactor
+from sandboxmcp.policy.secrets.redactor import Redactor
 
 SHELL = """set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sandboxmcp.kernels.registry import Registry
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
-    from sandboxmcp.policy.secrets import Redactor
+    from sandboxmcp.policy.secrets.redactor import Redactor
     from sandboxmcp.sandbox.broker.gate import Gate
     from sandboxmcp.sandbox.broker.session import Broker
     from sandboxmcp.store.store import Store

@@ -43,7 +43,7 @@ def show_pack(
 ) -> int:
     """Print one pack in words: its rules, and the forms in which programs are let out."""
     from sandboxmcp.policy.engine import load_engine
-    from sandboxmcp.policy.showing import pack_in_words
+    from sandboxmcp.policy.packs.showing import pack_in_words
     from sandboxmcp.policy.sources import user_folder
 
     engine = load_engine([name], [user_folder()])

@@ -8,7 +8,7 @@ from pathlib import Path
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.policy.judge import Engine as Engine
-from sandboxmcp.policy.pack import Pack, load_pack
+from sandboxmcp.policy.packs.pack import Pack, load_pack
 from sandboxmcp.policy.paths import Places
 
 _KNOWLEDGE = "programs"

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from sandboxmcp.core.model import Action, Setting, Verdict
-from sandboxmcp.policy.analysis import facts_of
-from sandboxmcp.policy.brokered import with_options
+from sandboxmcp.policy.analysis.analyse import facts_of
 from sandboxmcp.policy.conditions import Subject, subject_of
-from sandboxmcp.policy.effects import effects_of
 from sandboxmcp.policy.facts import Call, Capability, Command, Embedded, Fact, Import, Key, Unknown, keys_of
-from sandboxmcp.policy.outlook import network_outlook
-from sandboxmcp.policy.pack import Pack
+from sandboxmcp.policy.network_forecast import network_outlook
+from sandboxmcp.policy.packs.broker_tables import with_options
+from sandboxmcp.policy.packs.pack import Pack
 from sandboxmcp.policy.paths import Places
-from sandboxmcp.policy.programs import Function, Knowledge, Program
+from sandboxmcp.policy.programs.effects import effects_of
+from sandboxmcp.policy.programs.knowledge import Function, Knowledge, Program
 from sandboxmcp.policy.rules import STRICTNESS, Example, Rule, matches
 from sandboxmcp.policy.written import scripts_run
 from sandboxmcp.sandbox.broker.programs import Brokered, in_force

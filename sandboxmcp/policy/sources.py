@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.settings import PROJECT_FILES, Settings, config_folder
-from sandboxmcp.policy.claude import claude_files, claude_packs
-from sandboxmcp.policy.credential_files import masked_copy
+from sandboxmcp.policy.claude_permissions import claude_files, claude_packs
 from sandboxmcp.policy.engine import load_engine, project_packs
 from sandboxmcp.policy.judge import Engine
-from sandboxmcp.policy.pack import load_pack
+from sandboxmcp.policy.packs.pack import load_pack
 from sandboxmcp.policy.paths import Places
-from sandboxmcp.policy.secrets import Redactor
+from sandboxmcp.policy.secrets.credential_files import masked_copy
+from sandboxmcp.policy.secrets.redactor import Redactor
 from sandboxmcp.sandbox.broker.addresses import address_rules
 
 PROJECT_FOLDER = ".sandboxmcp/policies"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sandboxmcp.policy.engine import read_packs
 from sandboxmcp.policy.judge import Engine
-from sandboxmcp.policy.pack import Pack
-from sandboxmcp.policy.tomllines import line_of
+from sandboxmcp.policy.packs.pack import Pack
+from sandboxmcp.policy.packs.toml_lines import line_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 
 from sandboxmcp.policy.facts import HOLE, Command, Embedded, Fact, Touch, Unknown, Written, filled
-from sandboxmcp.policy.programs import Knowledge, read_command_line
+from sandboxmcp.policy.programs.knowledge import Knowledge, read_command_line
 
 _NO_CONTENT = frozenset({"chmod", "chown", "chgrp", "chattr", "mkdir", "touch", "truncate"})
 """Programs that touch a file and put nothing into it."""

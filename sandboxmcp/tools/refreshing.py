@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
-from sandboxmcp.policy.secrets import MASKED
+from sandboxmcp.policy.secrets.redactor import MASKED
 from sandboxmcp.services import Services
 from sandboxmcp.store.catalogue import StoredFile
 from sandboxmcp.tools.indexing import index_again, stamp_of

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.policy.credential_files import masked_copy
+from sandboxmcp.policy.secrets.credential_files import masked_copy
 from sandboxmcp.sandbox.covered import is_secret
 from sandboxmcp.sandbox.masked import LARGEST
 from sandboxmcp.sandbox.secret_names import kind_of

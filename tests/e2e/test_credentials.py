@@ -14,7 +14,7 @@ import zstandard
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from sandboxmcp.policy.secrets import example_text
+from sandboxmcp.policy.secrets.redactor import example_text
 
 TOKEN = example_text("ghp_<36>").decode()
 PASSWORD = example_text("<24>").decode()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandboxmcp.core.errors import BrokenPack
-from sandboxmcp.policy.claude import claude_files, claude_packs
+from sandboxmcp.policy.claude_permissions import claude_files, claude_packs
 from sandboxmcp.policy.engine import load_engine
 from sandboxmcp.policy.judge import Engine
 

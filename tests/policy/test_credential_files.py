@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.policy.credential_files import masked_copy
-from sandboxmcp.policy.pack import load_pack
-from sandboxmcp.policy.secrets import Redactor, example_text
+from sandboxmcp.policy.packs.pack import load_pack
+from sandboxmcp.policy.secrets.credential_files import masked_copy
+from sandboxmcp.policy.secrets.redactor import Redactor, example_text
 from sandboxmcp.sandbox.secret_names import kind_of
 
 REDACTOR = Redactor(load_pack(data_folder("policies") / "secrets.toml").secrets)

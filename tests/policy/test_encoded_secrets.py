@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.core.text import neutral
-from sandboxmcp.policy.pack import load_pack
-from sandboxmcp.policy.secrets import Redactor, Shape, example_text
+from sandboxmcp.policy.packs.pack import load_pack
+from sandboxmcp.policy.secrets.redactor import Redactor, Shape, example_text
 
 SHAPES = load_pack(data_folder("policies") / "secrets.toml").secrets
 REDACTOR = Redactor(SHAPES)

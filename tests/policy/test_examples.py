@@ -6,7 +6,7 @@ import pytest
 
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.policy.engine import load_engine
-from sandboxmcp.policy.pack import Pack, load_pack
+from sandboxmcp.policy.packs.pack import Pack, load_pack
 from sandboxmcp.policy.rules import Example, Rule
 
 SHIPPED = [load_pack(file) for file in sorted(Path(data_folder("policies")).glob("*.toml"))]

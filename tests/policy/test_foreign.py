@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sandboxmcp.policy.analysis.lexemes import LEXED
+from sandboxmcp.policy.analysis.other_languages import foreign_facts
 from sandboxmcp.policy.engine import Engine, load_engine
 from sandboxmcp.policy.facts import HOLE, Call, Embedded, Import
-from sandboxmcp.policy.foreign import foreign_facts
-from sandboxmcp.policy.lexemes import LEXED
-from sandboxmcp.policy.programs import Knowledge
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 LANGUAGES = sorted(LEXED)
 ENGINE = load_engine()

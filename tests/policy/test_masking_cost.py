@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.policy.pack import load_pack
-from sandboxmcp.policy.secrets import Redactor, example_text
+from sandboxmcp.policy.packs.pack import load_pack
+from sandboxmcp.policy.secrets.redactor import Redactor, example_text
 
 REDACTOR = Redactor(load_pack(data_folder("policies") / "secrets.toml").secrets)
 DRAW = random.Random(5)

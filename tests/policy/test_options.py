@@ -4,7 +4,7 @@ import pytest
 
 from sandboxmcp.policy.engine import Engine
 from sandboxmcp.policy.facts import SPREAD, Word
-from sandboxmcp.policy.programs import read_command_line
+from sandboxmcp.policy.programs.knowledge import read_command_line
 
 LINES = {
     "separate": ("curl", "-s -o f u", [("--silent", None), ("--output", "f")], ["u"]),

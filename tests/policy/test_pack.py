@@ -6,7 +6,7 @@ import pytest
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.policy.engine import load_engine
-from sandboxmcp.policy.pack import load_pack
+from sandboxmcp.policy.packs.pack import load_pack
 
 GOOD = """[pack]
 name = "own"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandboxmcp.core.model import Verdict
-from sandboxmcp.policy.claude import claude_packs
+from sandboxmcp.policy.claude_permissions import claude_packs
 from sandboxmcp.policy.engine import load_engine
 from sandboxmcp.policy.judge import Engine
 from sandboxmcp.policy.prefilter import surely_allowed, words_of

@@ -8,8 +8,8 @@ import pytest
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.resources import data_folder
-from sandboxmcp.policy.pack import load_pack
-from sandboxmcp.policy.secrets import Redactor, Shape, example_text
+from sandboxmcp.policy.packs.pack import load_pack
+from sandboxmcp.policy.secrets.redactor import Redactor, Shape, example_text
 
 SHAPES = load_pack(data_folder("policies") / "secrets.toml").secrets
 MASKED = [pytest.param(shape, text, id=f"{shape.name}-{n}") for shape in SHAPES for n, text in enumerate(shape.masked)]

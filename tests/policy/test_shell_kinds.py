@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sandboxmcp.policy.claude import claude_packs
+from sandboxmcp.policy.analysis.shell_scan import scan
+from sandboxmcp.policy.claude_permissions import claude_packs
 from sandboxmcp.policy.engine import Engine, load_engine
-from sandboxmcp.policy.shell_scan import scan
 
 DENIED = """\
 cat <<EOF > n.txt; rm victim.txt⏎body⏎EOF

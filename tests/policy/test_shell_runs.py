@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from sandboxmcp.policy.analysis import facts_of
+from sandboxmcp.policy.analysis.analyse import facts_of
 from sandboxmcp.policy.engine import Engine
 from sandboxmcp.policy.facts import Command
 from tests.policy.scripts import Script, ran

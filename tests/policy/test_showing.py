@@ -3,7 +3,7 @@
 import pytest
 
 from sandboxmcp.policy.engine import load_engine
-from sandboxmcp.policy.showing import pack_in_words
+from sandboxmcp.policy.packs.showing import pack_in_words
 
 FORMS = [
     "  gh issue view [-c|--comments] [-R|--repo REPO] [--json JSON] [-q|--jq JQ] ARGUMENT",

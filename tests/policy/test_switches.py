@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sandboxmcp.policy.cmd import as_shell
+from sandboxmcp.policy.analysis.cmd import as_shell
 from sandboxmcp.policy.engine import Engine
-from sandboxmcp.policy.switches import decoded
+from sandboxmcp.policy.programs.switches import decoded
 
 
 def encoded(code: str) -> str:

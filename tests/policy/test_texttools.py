@@ -2,8 +2,8 @@
 
 import pytest
 
+from sandboxmcp.policy.analysis.text_tools import TOOLS
 from sandboxmcp.policy.facts import Embedded, Unknown
-from sandboxmcp.policy.texttools import TOOLS
 
 RUNS = {
     "awk system": ("awk", 'BEGIN { system("curl u"); }', ["curl u"]),

@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.policy.tomllines import line_of, lines_of
+from sandboxmcp.policy.packs.toml_lines import line_of, lines_of
 
 DOCUMENT = '''# a comment
 [pack]

@@ -12,7 +12,7 @@ import pytest
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.folders import PrivateFolder
-from sandboxmcp.policy.credential_files import masked_copy
+from sandboxmcp.policy.secrets.credential_files import masked_copy
 from sandboxmcp.sandbox.covered import covered
 from sandboxmcp.sandbox.masked import LARGEST, MaskedCopies, blank
 

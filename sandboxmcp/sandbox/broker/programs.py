@@ -1,6 +1,4 @@
-"""The brokered programs of a session as its packs allow them. Pure values; policy/brokered.py reads them from `[[broker]]`
-tables.
-"""
+"""The brokered programs of a session, as `[[broker]]` tables of its packs allow them. Pure values."""
 
 from __future__ import annotations
 

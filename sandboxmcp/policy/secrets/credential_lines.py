@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from sandboxmcp.policy.credential_spans import Filler, Span, is_placeholder, names_credential
+from sandboxmcp.policy.secrets.credential_spans import Filler, Span, is_placeholder, names_credential
 
 Dialect = Literal["env", "lines", "toml", "yaml"]
 _SEPARATOR = re.compile(rb"=>|[=:](?=[ \t\r\"']|\Z)|=")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sandboxmcp.policy.facts import SPREAD, Access, Word
-from sandboxmcp.policy.switches import read_switches
+from sandboxmcp.policy.programs.switches import read_switches
 
 Then = Literal["command", "code", "script"]
 Runs = Literal["code", "argv", "words", "exec", "import", "line", "pipe", "read", "write", "remove", "move", "open"]

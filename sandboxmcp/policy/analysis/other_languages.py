@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sandboxmcp.policy.bindings import JOINTS, SCRIPTS, Bindings
+from sandboxmcp.policy.analysis.bindings import JOINTS, SCRIPTS, Bindings
+from sandboxmcp.policy.analysis.lexemes import Lexeme, lexemes_of
+from sandboxmcp.policy.analysis.spawning import runs_of
 from sandboxmcp.policy.facts import HOLE, Call, Embedded, Fact, Unknown
-from sandboxmcp.policy.lexemes import Lexeme, lexemes_of
-from sandboxmcp.policy.programs import Knowledge
-from sandboxmcp.policy.spawning import runs_of
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 _GLUE = frozenset({"+", ".", "~", "<>", "++"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sandboxmcp.policy.argv import command_of, expand_command
 from sandboxmcp.policy.facts import HOLE, Call, Command, Embedded, Fact, Import, Reference, Sink, Unknown, Word, filled
-from sandboxmcp.policy.programs import Knowledge
+from sandboxmcp.policy.programs.argv import command_of, expand_command
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 
 def runs_of(call: Call, knowledge: Knowledge) -> Iterator[Fact]:

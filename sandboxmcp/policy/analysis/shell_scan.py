@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sandboxmcp.policy.heredocs import Heredoc, read_body, read_delimiter
+from sandboxmcp.policy.analysis.heredocs import Heredoc, read_body, read_delimiter
 
 _MOST_REWINDS = 100
 _MOST_SPLITS = 3

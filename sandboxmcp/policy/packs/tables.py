@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sandboxmcp.core.errors import BrokenPack
-from sandboxmcp.policy.tomllines import Path as Place
-from sandboxmcp.policy.tomllines import line_of
+from sandboxmcp.policy.packs.toml_lines import Path as Place
+from sandboxmcp.policy.packs.toml_lines import line_of
 
 
 class Checks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sandboxmcp.policy.analysis.lexemes import Lexeme
 from sandboxmcp.policy.facts import HOLE, Fact, Import
-from sandboxmcp.policy.lexemes import Lexeme
 
 JOINTS = frozenset({".", "::", "->", "?.", "\\", "&."})
 _ASSIGN = frozenset({"=", ":=", "<-"})

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from sandboxmcp.policy.analysis.python_names import Names, spelled
+from sandboxmcp.policy.analysis.spawning import runs_of
 from sandboxmcp.policy.facts import (
     HOLE,
     SPREAD,
@@ -23,9 +25,7 @@ from sandboxmcp.policy.facts import (
     Import,
     Unknown,
 )
-from sandboxmcp.policy.programs import Knowledge
-from sandboxmcp.policy.python_names import Names, spelled
-from sandboxmcp.policy.spawning import runs_of
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 _MOST_CHARACTERS = 1 << 20
 """Code beyond this is not analysed."""

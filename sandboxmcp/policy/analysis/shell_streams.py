@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sandboxmcp.policy.analysis.shell_words import Variables, raw_of, text_of
 from sandboxmcp.policy.facts import HOLE, Sink, Touch, Word, sink_of
-from sandboxmcp.policy.shell_words import Variables, raw_of, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

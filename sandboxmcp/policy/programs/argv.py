@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from sandboxmcp.policy.effects import leading
 from sandboxmcp.policy.facts import HOLE, SPREAD, Command, Embedded, Fact, Import, Unknown, Word, filled, joined
-from sandboxmcp.policy.programs import Knowledge, Program, Reading, read_command_line
-from sandboxmcp.policy.switches import decoded
+from sandboxmcp.policy.programs.effects import leading
+from sandboxmcp.policy.programs.knowledge import Knowledge, Program, Reading, read_command_line
+from sandboxmcp.policy.programs.switches import decoded
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CONVERSION = re.compile(r"%[-+ #0-9.]*[a-zA-Z]")

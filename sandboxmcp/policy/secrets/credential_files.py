@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
-from sandboxmcp.policy.credential_lines import Dialect, assigned_spans, xml_spans
-from sandboxmcp.policy.credential_spans import Filler, Span, hidden, json_spans
+from sandboxmcp.policy.secrets.credential_lines import Dialect, assigned_spans, xml_spans
+from sandboxmcp.policy.secrets.credential_spans import Filler, Span, hidden, json_spans
 from sandboxmcp.sandbox.secret_names import SecretKind, kind_of
 
 _DIALECTS: tuple[Dialect, ...] = ("env", "lines", "toml", "yaml")
@@ -38,7 +38,7 @@ _NETRC_STATES = {
 
 
 class Spans(Protocol):
-    """What finds credentials by their shapes, whatever file they stand in (policy/secrets.py)."""
+    """What finds credentials by their shapes, whatever file they stand in (policy/secrets/redactor.py)."""
 
     def spans(self, data: bytes) -> Iterable[tuple[int, int]]: ...
 

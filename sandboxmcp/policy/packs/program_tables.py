@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from sandboxmcp.policy.facts import Access
+from sandboxmcp.policy.packs.tables import Checks
+from sandboxmcp.policy.packs.toml_lines import Path as Place
 from sandboxmcp.policy.patterns import pattern_problem
-from sandboxmcp.policy.programs import Function, Operands, Program, Runs, Then, TouchRule
-from sandboxmcp.policy.tables import Checks
-from sandboxmcp.policy.tomllines import Path as Place
+from sandboxmcp.policy.programs.knowledge import Function, Operands, Program, Runs, Then, TouchRule
 from sandboxmcp.sandbox.broker.treatments import treatment_problem
 
 _SETS = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sandboxmcp.policy.facts import HOLE, Call, Command, Fact, Touch, Url, Word
-from sandboxmcp.policy.programs import Knowledge, Reading, TouchRule, read_command_line
+from sandboxmcp.policy.programs.knowledge import Knowledge, Reading, TouchRule, read_command_line
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/]")
 _WRITING_MODE = re.compile(r"[wax+]")

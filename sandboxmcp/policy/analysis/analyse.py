@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
+from sandboxmcp.policy.analysis.lexemes import LEXED
 from sandboxmcp.policy.facts import Embedded, Fact, Unknown
-from sandboxmcp.policy.lexemes import LEXED
-from sandboxmcp.policy.programs import Knowledge
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 _MOST_PIECES = 1_000
 """Pieces of code inside one code that are looked into."""
@@ -50,26 +50,26 @@ def _analyse(piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
 def _by_language(language: str, piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
     code, stdout, stderr = piece.code, piece.stdout, piece.stderr
     if language in ("shell", "cmd"):
-        from sandboxmcp.policy.cmd import as_shell
-        from sandboxmcp.policy.shell import shell_facts
-        from sandboxmcp.policy.shell_streams import Streams
+        from sandboxmcp.policy.analysis.cmd import as_shell
+        from sandboxmcp.policy.analysis.shell import shell_facts
+        from sandboxmcp.policy.analysis.shell_streams import Streams
 
         plain = as_shell(code) if language == "cmd" else code
         return shell_facts(plain, knowledge, Streams({"1": stdout, "2": stderr}, piece.stdin, piece.piped), piece.arguments)
     if language == "python":
-        from sandboxmcp.policy.python import python_facts
+        from sandboxmcp.policy.analysis.python import python_facts
 
         return python_facts(code, knowledge)
     if language == "powershell":
-        from sandboxmcp.policy.powershell import powershell_facts
+        from sandboxmcp.policy.analysis.powershell import powershell_facts
 
         return powershell_facts(code, knowledge, stdout, stderr)
     if language in ("awk", "crontab", "make", "sed"):
-        from sandboxmcp.policy.texttools import TOOLS
+        from sandboxmcp.policy.analysis.text_tools import TOOLS
 
         return TOOLS[language](code)
     if language in LEXED:
-        from sandboxmcp.policy.foreign import foreign_facts
+        from sandboxmcp.policy.analysis.other_languages import foreign_facts
 
         return foreign_facts(code, language, knowledge)
     return (Unknown(1, f"{language} code, which is not analysed"),)

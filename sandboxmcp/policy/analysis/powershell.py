@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sandboxmcp.policy.argv import command_of, expand_command
+from sandboxmcp.policy.analysis.lexemes import GRAMMARS, parse
+from sandboxmcp.policy.analysis.other_languages import foreign_facts
 from sandboxmcp.policy.facts import HOLE, Command, Fact, Sink, Unknown, Word
-from sandboxmcp.policy.foreign import foreign_facts
-from sandboxmcp.policy.lexemes import GRAMMARS, parse
-from sandboxmcp.policy.programs import Knowledge
+from sandboxmcp.policy.programs.argv import command_of, expand_command
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -13,17 +13,17 @@ from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
 from sandboxmcp.core.regular import read_regular
 from sandboxmcp.core.settings import demand, flatten
-from sandboxmcp.policy.brokered import read_broker
 from sandboxmcp.policy.conditions import CONDITIONS
 from sandboxmcp.policy.facts import Key
+from sandboxmcp.policy.packs.broker_tables import read_broker
+from sandboxmcp.policy.packs.program_tables import read_function, read_program, read_variable
+from sandboxmcp.policy.packs.tables import Checks
+from sandboxmcp.policy.packs.toml_lines import Path as Place
+from sandboxmcp.policy.packs.toml_lines import line_of, lines_of
 from sandboxmcp.policy.patterns import pattern_problem
-from sandboxmcp.policy.program_tables import read_function, read_program, read_variable
-from sandboxmcp.policy.programs import Function, Program
+from sandboxmcp.policy.programs.knowledge import Function, Program
 from sandboxmcp.policy.rules import Example, Rule
-from sandboxmcp.policy.secrets import LONGEST_REPEAT, Shape, shape_problem
-from sandboxmcp.policy.tables import Checks
-from sandboxmcp.policy.tomllines import Path as Place
-from sandboxmcp.policy.tomllines import line_of, lines_of
+from sandboxmcp.policy.secrets.redactor import LONGEST_REPEAT, Shape, shape_problem
 from sandboxmcp.sandbox.broker.programs import Brokered
 
 _ACTIONS = get_args(Action)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandboxmcp.policy.programs import Program
-from sandboxmcp.policy.tables import Checks
-from sandboxmcp.policy.tomllines import Path as Place
+from sandboxmcp.policy.packs.tables import Checks
+from sandboxmcp.policy.packs.toml_lines import Path as Place
+from sandboxmcp.policy.programs.knowledge import Program
 from sandboxmcp.sandbox.broker.addresses import checked_domain
 from sandboxmcp.sandbox.broker.options import OptionTable
 from sandboxmcp.sandbox.broker.programs import Brokered, Example

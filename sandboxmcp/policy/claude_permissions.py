@@ -16,7 +16,7 @@ from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action
 from sandboxmcp.core.regular import read_regular
 from sandboxmcp.policy.facts import Key
-from sandboxmcp.policy.pack import Pack
+from sandboxmcp.policy.packs.pack import Pack
 from sandboxmcp.policy.rules import Rule
 
 _ENTRY = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)

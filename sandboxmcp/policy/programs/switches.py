@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sandboxmcp.policy.facts import HOLE, Word
 
 if TYPE_CHECKING:
-    from sandboxmcp.policy.programs import Program
+    from sandboxmcp.policy.programs.knowledge import Program
 
 _SWITCH = re.compile(r"(?:--?|/{1,2}|[\u2013-\u2015])(\?|[A-Za-z]+)(.*)", re.DOTALL)
 Switches = tuple[list[tuple[str, Word | None]], list[Word], list[str]]

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from sandboxmcp.policy.analysis.heredocs import BLANK, Heredoc, without_heredocs
+from sandboxmcp.policy.analysis.shell_scan import Scan, Span, scan
+from sandboxmcp.policy.analysis.shell_words import Variables, expanded, raw_of, text_of
 from sandboxmcp.policy.facts import HOLE, Word
-from sandboxmcp.policy.heredocs import BLANK, Heredoc, without_heredocs
-from sandboxmcp.policy.shell_scan import Scan, Span, scan
-from sandboxmcp.policy.shell_words import Variables, expanded, raw_of, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser, Tree

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from sandboxmcp.policy.pack import Pack
+from sandboxmcp.policy.packs.pack import Pack
 from sandboxmcp.sandbox.broker.options import OptionTable
 from sandboxmcp.sandbox.broker.programs import Brokered
 from sandboxmcp.sandbox.broker.shapes import FILE, FLAG, FOLDER, Shape

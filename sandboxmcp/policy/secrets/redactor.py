@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
 
-from sandboxmcp.policy import private_keys
 from sandboxmcp.policy.patterns import beginnings
-from sandboxmcp.policy.views import as_shown, decoded, wholly_shown
+from sandboxmcp.policy.secrets import private_keys
+from sandboxmcp.policy.secrets.views import as_shown, decoded, wholly_shown
 
 _BLOCK = 1 << 20
 _AHEAD = private_keys.LONGEST + (8 << 10)

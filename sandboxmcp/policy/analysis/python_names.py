@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable
 
 from sandboxmcp.policy.facts import HOLE, SPREAD, Reference
-from sandboxmcp.policy.programs import Knowledge
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 _PATHS = frozenset(
     {

@@ -13,13 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sandboxmcp.policy.argv import aliases_of, command_of, expand_command, printed_by
-from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Touch, Unknown, Word, Written, filled, joined
-from sandboxmcp.policy.programs import Knowledge
-from sandboxmcp.policy.shell_scan import Span, pieces_of
-from sandboxmcp.policy.shell_streams import Streams, loosely_redirected, redirect_touches, redirected, redirects_of, swallowed_words
-from sandboxmcp.policy.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
-from sandboxmcp.policy.shell_words import (
+from sandboxmcp.policy.analysis.shell_scan import Span, pieces_of
+from sandboxmcp.policy.analysis.shell_streams import (
+    Streams,
+    loosely_redirected,
+    redirect_touches,
+    redirected,
+    redirects_of,
+    swallowed_words,
+)
+from sandboxmcp.policy.analysis.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
+from sandboxmcp.policy.analysis.shell_words import (
     Variables,
     has_braces,
     loose_word,
@@ -30,6 +34,9 @@ from sandboxmcp.policy.shell_words import (
     with_arguments,
     words_of,
 )
+from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Touch, Unknown, Word, Written, filled, joined
+from sandboxmcp.policy.programs.argv import aliases_of, command_of, expand_command, printed_by
+from sandboxmcp.policy.programs.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from tree_sitter import Node
