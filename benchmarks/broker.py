@@ -20,12 +20,12 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from sandboxmcp.broker.broker import make_broker
 from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.kernels.runner import Runner
 from sandboxmcp.kernels.session import RunSession
 from sandboxmcp.policy.engine import load_engine
-from sandboxmcp.sandbox.broker.session import make_broker
 
 _BIG = b"x" * 50_000_000
 _SMALL = b"hello\n" * 100

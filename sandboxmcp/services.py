@@ -15,13 +15,13 @@ from sandboxmcp.core.settings import Settings, tightened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sandboxmcp.broker.broker import Broker
+    from sandboxmcp.broker.gate import Gate
     from sandboxmcp.core.audit import AuditLog
     from sandboxmcp.kernels.registry import Registry
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
     from sandboxmcp.policy.secrets.redactor import Redactor
-    from sandboxmcp.sandbox.broker.gate import Gate
-    from sandboxmcp.sandbox.broker.session import Broker
     from sandboxmcp.store.store import Store
 
 
@@ -130,8 +130,8 @@ class Services:
     @cached_property
     def audit(self) -> AuditLog:
         """The log of verdicts and of what was let out."""
+        from sandboxmcp.broker.broker import AUDIT_FILE
         from sandboxmcp.core.audit import AuditLog
-        from sandboxmcp.sandbox.broker.session import AUDIT_FILE
 
         return AuditLog(self.settings.data_dir / AUDIT_FILE, self.masked)
 
@@ -157,14 +157,14 @@ class Services:
 
     @cached_property
     def _broker(self) -> Broker | None:
-        from sandboxmcp.sandbox.broker.session import make_broker
+        from sandboxmcp.broker.broker import make_broker
 
         return make_broker(self.enforced, self.engine.brokers(), self.session, mask=self.masked)
 
     @cached_property
     def gate(self) -> Gate:
         """The way out for fetching on the host side: the broker's own, so that both spend one budget."""
-        from sandboxmcp.sandbox.broker.session import gate_of
+        from sandboxmcp.broker.broker import gate_of
 
         with self._building:
             return gate_of(self.enforced) if self._broker is None else self._broker.gate

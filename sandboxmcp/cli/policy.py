@@ -169,7 +169,7 @@ def _log(
     denied: Annotated[bool, typer.Option("--denied", help="Only what was not allowed.", show_default=False)] = False,
 ) -> int:
     """Print what was judged and what was let out, oldest first."""
-    from sandboxmcp.sandbox.broker.session import AUDIT_FILE
+    from sandboxmcp.broker.broker import AUDIT_FILE
 
     lines = _lines(settings.data_dir / AUDIT_FILE) if (settings.data_dir / AUDIT_FILE).exists() else []
     rows = [row for line in lines if (row := _row(line)) and not (denied and row.get("verdict") == "allow")]

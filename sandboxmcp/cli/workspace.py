@@ -28,8 +28,8 @@ def add_to(group: typer.Typer) -> None:
         patch: Annotated[bool, typer.Option("--patch", help="Show the lines of changed texts.")] = False,
     ) -> int:
         """List what scripts have added (A), changed (M) and deleted (D)."""
-        from sandboxmcp.sandbox import changes
-        from sandboxmcp.sandbox.overlay import layer_of
+        from sandboxmcp.sandbox.overlay import changes
+        from sandboxmcp.sandbox.overlay.layer import layer_of
 
         project = settings.workspace.resolve()
         layer = layer_of(settings.data_dir, project)
@@ -44,7 +44,8 @@ def add_to(group: typer.Typer) -> None:
     @command(workspace, "apply")
     def apply(settings: Settings, as_json: bool) -> int:
         """Carry the changes over into the project, protected paths left out, and forget them."""
-        from sandboxmcp.sandbox import applying, overlay
+        from sandboxmcp.sandbox.overlay import apply as applying
+        from sandboxmcp.sandbox.overlay import layer as overlay
 
         project = settings.workspace.resolve()
         layer = overlay.layer_of(settings.data_dir, project)
@@ -57,7 +58,8 @@ def add_to(group: typer.Typer) -> None:
     @command(workspace, "discard")
     def discard(settings: Settings, as_json: bool) -> int:
         """Forget the changes."""
-        from sandboxmcp.sandbox import changes, overlay
+        from sandboxmcp.sandbox.overlay import changes
+        from sandboxmcp.sandbox.overlay import layer as overlay
 
         project = settings.workspace.resolve()
         layer = overlay.layer_of(settings.data_dir, project)

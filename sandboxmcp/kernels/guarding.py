@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from sandboxmcp.sandbox.protect import Protection, look_at
+from sandboxmcp.sandbox.protection import Protection, look_at
 from sandboxmcp.sandbox.usage import anybody_runs, run_times
 
 _EVERY_S = 2.0

@@ -21,19 +21,19 @@ from typing import Any, TypeVar
 
 import anyio
 
+from sandboxmcp.broker.broker import Broker
+from sandboxmcp.broker.service import Service
 from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.policy.sources import masker_of
-from sandboxmcp.sandbox.broker.service import Service
-from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.bwrap import GUEST, REFUSED_LIMITS
 from sandboxmcp.sandbox.cgroup import make_control_group
-from sandboxmcp.sandbox.covered import sockets_of_host
-from sandboxmcp.sandbox.masked import Masker
-from sandboxmcp.sandbox.overlay import identity
+from sandboxmcp.sandbox.overlay.layer import identity
 from sandboxmcp.sandbox.plan import Plan, plan_sandbox
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.usage import children, host_pid
+from sandboxmcp.sandbox.workspace.masked_copies import Masker
+from sandboxmcp.sandbox.workspace.masked_paths import sockets_of_host
 
 _T = TypeVar("_T")
 _READY_TIMEOUT_S = 30.0

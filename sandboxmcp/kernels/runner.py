@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from sandboxmcp.broker.broker import Broker
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.named import check_name, check_stateful
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.session import RunSession
 from sandboxmcp.kernels.specs import stateful_languages
-from sandboxmcp.sandbox.broker.session import Broker
-from sandboxmcp.sandbox.masked import Masker
+from sandboxmcp.sandbox.workspace.masked_copies import Masker
 
 _MODES = {
     "overlay": "the project stays as it is: what scripts change is kept aside (workspace_mode overlay) until the user applies it"

@@ -44,7 +44,7 @@ class Running:
         self.folder = ""
         """A folder inside that is the script's own; to be removed after it."""
         self.opened_since = 0
-        """When it began, as the masked copies count (sandbox/masked.py)."""
+        """When it began, as the masked copies count (sandbox/workspace/masked_copies.py)."""
         self._ending: asyncio.TimerHandle | None = None
         self._displayed = Displayed(capture.stem)
         self._reply = Reply(displayed=self._displayed)

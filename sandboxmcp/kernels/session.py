@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import zmq.asyncio
 
+from sandboxmcp.broker.broker import Broker
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.core.settings import Settings
@@ -30,10 +31,9 @@ from sandboxmcp.kernels.pool import BEHIND_S, KernelPool
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
-from sandboxmcp.sandbox.broker.session import Broker
 from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
-from sandboxmcp.sandbox.masked import Masker
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
+from sandboxmcp.sandbox.workspace.masked_copies import Masker
 
 _MOST_AT_ONCE = 8
 """Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from sandboxmcp.policy.facts import HOLE, Call, Command, Fact, Touch, Word, joined, keys_of, sink_of
 from sandboxmcp.policy.paths import Places, is_outside, is_scratch, resolved
 from sandboxmcp.policy.patterns import pattern_problem, search
+from sandboxmcp.policy.programs.addresses import is_service_address
 from sandboxmcp.policy.programs.knowledge import Knowledge, Program, Reading, read_command_line
-from sandboxmcp.sandbox.broker.addresses import is_service_address
-from sandboxmcp.sandbox.broker.order import Refusal
-from sandboxmcp.sandbox.broker.urls import checked_url
+from sandboxmcp.policy.programs.order import Refusal
+from sandboxmcp.policy.programs.urls import checked_url
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from sandboxmcp.policy.network_forecast import network_outlook
 from sandboxmcp.policy.packs.broker_tables import with_options
 from sandboxmcp.policy.packs.pack import Pack
 from sandboxmcp.policy.paths import Places
+from sandboxmcp.policy.programs.brokered_programs import Brokered, in_force
+from sandboxmcp.policy.programs.brokered_programs import example_problem as broker_problem
 from sandboxmcp.policy.programs.effects import effects_of
 from sandboxmcp.policy.programs.knowledge import Function, Knowledge, Program
 from sandboxmcp.policy.rules import STRICTNESS, Example, Rule, matches
 from sandboxmcp.policy.written import scripts_run
-from sandboxmcp.sandbox.broker.programs import Brokered, in_force
-from sandboxmcp.sandbox.broker.programs import example_problem as broker_problem
 
 _MOST_UNKNOWN = 20
 _MOST_SCRIPTS = 50

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from sandboxmcp.policy.facts import Capability, Command, Fact
-from sandboxmcp.sandbox.broker.order import Refusal
-from sandboxmcp.sandbox.broker.programs import Brokered, read_fetch, read_program
+from sandboxmcp.policy.programs.brokered_programs import Brokered, read_fetch, read_program
+from sandboxmcp.policy.programs.order import Refusal
 from sandboxmcp.sandbox.hints import no_network
 
 _MOST = 20

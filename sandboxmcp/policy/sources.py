@@ -14,9 +14,9 @@ from sandboxmcp.policy.engine import load_engine, project_packs
 from sandboxmcp.policy.judge import Engine
 from sandboxmcp.policy.packs.pack import load_pack
 from sandboxmcp.policy.paths import Places
+from sandboxmcp.policy.programs.addresses import address_rules
 from sandboxmcp.policy.secrets.credential_files import masked_copy
 from sandboxmcp.policy.secrets.redactor import Redactor
-from sandboxmcp.sandbox.broker.addresses import address_rules
 
 PROJECT_FOLDER = ".sandboxmcp/policies"
 """Of a project; all packs in it count, and may only tighten."""

@@ -73,7 +73,7 @@ class Bind:
     target: str
     writable: bool = False
     layer: str = ""
-    """A folder with `upper` and `work` that takes what is written, instead of the source (sandbox/overlay.py)."""
+    """A folder with `upper` and `work` that takes what is written, instead of the source (sandbox/overlay/layer.py)."""
     stage: str = ""
     """The folder that is staged instead of the source alone, which lies in it: one mount for many files."""
 

@@ -23,19 +23,19 @@ from sandboxmcp.sandbox.bwrap import (
     SandboxProfile,
     mountpoints_between,
 )
-from sandboxmcp.sandbox.covered import Covered, Secret, covered, sockets_of_host
-from sandboxmcp.sandbox.git_masks import FILTER_SETTINGS, filter_files
-from sandboxmcp.sandbox.gitdir import outside_folders
 from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
-from sandboxmcp.sandbox.leads import settings_in, user_settings
-from sandboxmcp.sandbox.masked import MaskedCopies, Masker, blank, certain
-from sandboxmcp.sandbox.overlay import layer_of, prepare
-from sandboxmcp.sandbox.pinned import moved, pin
-from sandboxmcp.sandbox.protect import Protection, look_at
-from sandboxmcp.sandbox.protected_paths import PROTECTED
-from sandboxmcp.sandbox.repositories import Repositories
+from sandboxmcp.sandbox.overlay.layer import layer_of, prepare
+from sandboxmcp.sandbox.protection import Protection, look_at
+from sandboxmcp.sandbox.repositories.git_exec_paths import settings_in, user_settings
+from sandboxmcp.sandbox.repositories.git_folder import outside_folders
+from sandboxmcp.sandbox.repositories.watch import Repositories
 from sandboxmcp.sandbox.tools import path_of, tool_folders
-from sandboxmcp.sandbox.workspace import checked_workspace
+from sandboxmcp.sandbox.workspace.git_masks import FILTER_SETTINGS, filter_files
+from sandboxmcp.sandbox.workspace.location import checked_workspace
+from sandboxmcp.sandbox.workspace.masked_copies import MaskedCopies, Masker, blank, certain
+from sandboxmcp.sandbox.workspace.masked_paths import Covered, Secret, covered, sockets_of_host
+from sandboxmcp.sandbox.workspace.pinned import moved, pin
+from sandboxmcp.sandbox.workspace.protected_paths import PROTECTED
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _MOST_BINDS = 2_500

@@ -19,10 +19,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
+from sandboxmcp.broker.gate import Gate, Refused, Unreachable
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.sandbox.broker.gate import Gate, Refused, Unreachable
-from sandboxmcp.sandbox.broker.order import Refusal
-from sandboxmcp.sandbox.broker.urls import checked_url
+from sandboxmcp.policy.programs.order import Refusal
+from sandboxmcp.policy.programs.urls import checked_url
 
 MOST_BYTES = 32 << 20
 """Of one page, unpacked; more is better downloaded into the workspace by curl."""

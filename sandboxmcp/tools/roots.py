@@ -16,9 +16,9 @@ from pathlib import Path
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.policy.secrets.credential_files import masked_copy
-from sandboxmcp.sandbox.covered import is_secret
-from sandboxmcp.sandbox.masked import LARGEST
-from sandboxmcp.sandbox.secret_names import kind_of
+from sandboxmcp.sandbox.workspace.masked_copies import LARGEST
+from sandboxmcp.sandbox.workspace.masked_paths import is_secret
+from sandboxmcp.sandbox.workspace.secret_names import kind_of
 
 _LONGEST_PATH = 4_095
 """Bytes, without the NUL at its end (limits.h: PATH_MAX)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandboxmcp.sandbox.overlay import layer_of, prepare, release
+from sandboxmcp.sandbox.overlay.layer import layer_of, prepare, release
 
 
 @pytest.fixture

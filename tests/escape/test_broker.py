@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from sandboxmcp.broker.broker import make_broker
 from sandboxmcp.policy.engine import load_engine
-from sandboxmcp.sandbox.broker.session import make_broker
 
 SECRET = b"a secret of the host\n"
 

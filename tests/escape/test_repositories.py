@@ -192,7 +192,7 @@ def test_a_thread_that_plants_until_it_is_killed_leaves_nothing(make_inside, tmp
 LOOK = """
 import sys
 from pathlib import Path
-from sandboxmcp.sandbox.repositories import Repositories
+from sandboxmcp.sandbox.repositories.watch import Repositories
 repositories = Repositories(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

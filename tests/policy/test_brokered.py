@@ -10,8 +10,8 @@ import pytest
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.policy.engine import load_engine
 from sandboxmcp.policy.paths import Places
-from sandboxmcp.sandbox.broker.order import Refusal
-from sandboxmcp.sandbox.broker.programs import read_fetch
+from sandboxmcp.policy.programs.brokered_programs import read_fetch
+from sandboxmcp.policy.programs.order import Refusal
 
 ENGINE = load_engine()
 URL = "https://example.org/file"

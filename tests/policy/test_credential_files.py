@@ -16,7 +16,7 @@ from sandboxmcp.core.resources import data_folder
 from sandboxmcp.policy.packs.pack import load_pack
 from sandboxmcp.policy.secrets.credential_files import masked_copy
 from sandboxmcp.policy.secrets.redactor import Redactor, example_text
-from sandboxmcp.sandbox.secret_names import kind_of
+from sandboxmcp.sandbox.workspace.secret_names import kind_of
 
 REDACTOR = Redactor(load_pack(data_folder("policies") / "secrets.toml").secrets)
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabcDEF123456==\n-----END RSA PRIVATE KEY-----\n"

@@ -13,7 +13,7 @@ from sandboxmcp.core.settings import load_settings
 from sandboxmcp.sandbox.bwrap import GUEST, Bind
 from sandboxmcp.sandbox.interpreter import running_interpreter
 from sandboxmcp.sandbox.plan import plan_sandbox
-from sandboxmcp.sandbox.workspace import checked_workspace
+from sandboxmcp.sandbox.workspace.location import checked_workspace
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

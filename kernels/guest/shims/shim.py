@@ -1,7 +1,7 @@
 """What stands in for curl, wget and the other brokered programs on PATH: it asks the host's broker, and opens files for it.
 
 Started once for each call, by start.py, so it imports next to nothing: `_socket` alone starts in half the time of `socket`, and
-`os` costs an eighth of the whole. Frames and operations are those of sandboxmcp/sandbox/broker/frames.py. It runs with the script's
+`os` costs an eighth of the whole. Frames and operations are those of sandboxmcp/broker/frames.py. It runs with the script's
 own rights and is trusted with nothing.
 """
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from sandboxmcp.policy.packs.tables import Checks
 from sandboxmcp.policy.packs.toml_lines import Path as Place
+from sandboxmcp.policy.programs.addresses import checked_domain
+from sandboxmcp.policy.programs.brokered_programs import Brokered, Example
 from sandboxmcp.policy.programs.knowledge import Program
-from sandboxmcp.sandbox.broker.addresses import checked_domain
-from sandboxmcp.sandbox.broker.options import OptionTable
-from sandboxmcp.sandbox.broker.programs import Brokered, Example
-from sandboxmcp.sandbox.broker.shapes import FILE, FLAG, FOLDER, Shape
+from sandboxmcp.policy.programs.options import OptionTable
+from sandboxmcp.policy.programs.shapes import FILE, FLAG, FOLDER, Shape
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}|\*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")

@@ -21,10 +21,10 @@ from sandboxmcp.policy.packs.tables import Checks
 from sandboxmcp.policy.packs.toml_lines import Path as Place
 from sandboxmcp.policy.packs.toml_lines import line_of, lines_of
 from sandboxmcp.policy.patterns import pattern_problem
+from sandboxmcp.policy.programs.brokered_programs import Brokered
 from sandboxmcp.policy.programs.knowledge import Function, Program
 from sandboxmcp.policy.rules import Example, Rule
 from sandboxmcp.policy.secrets.redactor import LONGEST_REPEAT, Shape, shape_problem
-from sandboxmcp.sandbox.broker.programs import Brokered
 
 _ACTIONS = get_args(Action)
 _SETTINGS = get_args(Setting)

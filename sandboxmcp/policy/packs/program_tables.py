@@ -10,8 +10,8 @@ from sandboxmcp.policy.facts import Access
 from sandboxmcp.policy.packs.tables import Checks
 from sandboxmcp.policy.packs.toml_lines import Path as Place
 from sandboxmcp.policy.patterns import pattern_problem
+from sandboxmcp.policy.programs.curl_options import treatment_problem
 from sandboxmcp.policy.programs.knowledge import Function, Operands, Program, Runs, Then, TouchRule
-from sandboxmcp.sandbox.broker.treatments import treatment_problem
 
 _SETS = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script")
 _SWITCHES = ("each", "writes", "silent", "prints", "passes", "switches", "mixes", "plus")

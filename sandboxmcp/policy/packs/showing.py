@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from sandboxmcp.policy.packs.pack import Pack
-from sandboxmcp.sandbox.broker.options import OptionTable
-from sandboxmcp.sandbox.broker.programs import Brokered
-from sandboxmcp.sandbox.broker.shapes import FILE, FLAG, FOLDER, Shape
+from sandboxmcp.policy.programs.brokered_programs import Brokered
+from sandboxmcp.policy.programs.options import OptionTable
+from sandboxmcp.policy.programs.shapes import FILE, FLAG, FOLDER, Shape
 
 _ALTERNATIVES = re.compile(r"[\w.-]+(\|[\w.-]+)*")
 _NUMBER = re.compile(r"\\d(\{[\d,]+\}|\+)")

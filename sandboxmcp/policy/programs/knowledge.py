@@ -94,7 +94,7 @@ class Program:
     passes: bool = False
     """Without operands its output is its input."""
     taken: Mapping[str, str] = field(default_factory=dict)
-    """Canonical names of the options that the broker takes, with what it does; see sandbox/broker/treatments.py."""
+    """Canonical names of the options that the broker takes, with what it does; see policy/programs/curl_options.py."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Canonical names of options that the broker refuses for a reason, with the reason."""
     touches: tuple[TouchRule, ...] = ()

@@ -1,7 +1,7 @@
 """Masked copies of files of secrets: everything but the credentials, of equal length and with the same line ends.
 
 Each reader gives spans of a file's bytes that are secrets; what no reader understands is masked as a whole. All of them are linear.
-Which file is read by which one, sandbox/secret_names.py says. The length of a secret is told, and nothing else of it.
+Which file is read by which one, sandbox/workspace/secret_names.py says. The length of a secret is told, and nothing else of it.
 Not covered: a secret in a key's name, in a comment of no known shape, or in a file of settings under a name that says nothing.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from sandboxmcp.policy.secrets.credential_lines import Dialect, assigned_spans, xml_spans
 from sandboxmcp.policy.secrets.credential_spans import Filler, Span, hidden, json_spans
-from sandboxmcp.sandbox.secret_names import SecretKind, kind_of
+from sandboxmcp.sandbox.workspace.secret_names import SecretKind, kind_of
 
 _DIALECTS: tuple[Dialect, ...] = ("env", "lines", "toml", "yaml")
 _LINE = re.compile(rb"[^\n]+")
