@@ -24,7 +24,7 @@ from sandboxmcp.broker.broker import make_broker
 from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.kernels.runner import Runner
-from sandboxmcp.kernels.session import RunSession
+from sandboxmcp.kernels.sandbox_session import RunSession
 from sandboxmcp.policy.engine import load_engine
 
 _BIG = b"x" * 50_000_000

@@ -28,11 +28,11 @@ from jupyter_client.manager import start_new_async_kernel
 
 from sandboxmcp.core.model import Script
 from sandboxmcp.core.settings import Settings, load_settings
+from sandboxmcp.kernels.jupyter.kernelspecs import PREFIX
+from sandboxmcp.kernels.jupyter.live_kernel import LiveKernel, Reply
 from sandboxmcp.kernels.launcher import Launcher
-from sandboxmcp.kernels.live import LiveKernel, Reply
 from sandboxmcp.kernels.runner import Runner
-from sandboxmcp.kernels.session import RunSession
-from sandboxmcp.kernels.specs import PREFIX
+from sandboxmcp.kernels.sandbox_session import RunSession
 from sandboxmcp.sandbox.usage import children, memory_of, tree
 
 _GIGABYTE = 1_000_000_000

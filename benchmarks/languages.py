@@ -27,7 +27,7 @@ from sandboxmcp.core.settings import load_settings
 from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.runner import Runner
 from sandboxmcp.kernels.runtimes import NotInstalled
-from sandboxmcp.kernels.session import RunSession
+from sandboxmcp.kernels.sandbox_session import RunSession
 
 
 def guest_commands() -> Any:

@@ -99,7 +99,7 @@ def _installed(prefix: str | None) -> dict[str, str]:
     from jupyter_client.kernelspec import KernelSpecManager
 
     from sandboxmcp.core.resources import data_folder
-    from sandboxmcp.kernels.specs import PREFIX, kernel_languages
+    from sandboxmcp.kernels.jupyter.kernelspecs import PREFIX, kernel_languages
 
     found = {}
     for language in kernel_languages():

@@ -7,8 +7,8 @@ import contextlib
 import secrets
 from pathlib import Path
 
-from sandboxmcp.kernels.live import KernelPlace, LiveKernel
-from sandboxmcp.kernels.specs import PREFIX
+from sandboxmcp.kernels.jupyter.kernelspecs import PREFIX
+from sandboxmcp.kernels.jupyter.live_kernel import KernelPlace, LiveKernel
 
 BEHIND_S = 0.01
 """What must not delay an answer waits so long: to start a kernel keeps the event loop busy for milliseconds."""

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from sandboxmcp.broker.broker import Broker
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.kernels.jupyter.kernelspecs import stateful_languages
 from sandboxmcp.kernels.languages import script_languages
-from sandboxmcp.kernels.named import check_name, check_stateful
+from sandboxmcp.kernels.named_kernels import check_name, check_stateful
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.session import RunSession
-from sandboxmcp.kernels.specs import stateful_languages
+from sandboxmcp.kernels.sandbox_session import RunSession
 from sandboxmcp.sandbox.workspace.masked_copies import Masker
 
 _MODES = {

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sandboxmcp.core.errors import KernelError, KernelGone, SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import Shared
-from sandboxmcp.kernels.running import Begun
+from sandboxmcp.kernels.script_run import Begun
 from sandboxmcp.tools.asking import ASK, Ask, Question, nobody
 from sandboxmcp.tools.interactive import Desk
 from sandboxmcp.tools.sharing import LONGEST_LINE, connected

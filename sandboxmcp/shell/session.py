@@ -10,10 +10,10 @@ from typing import Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
+from sandboxmcp.kernels.jupyter.kernelspecs import stateful_languages
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.kernels.registry import Shared, shared_kernels
-from sandboxmcp.kernels.running import HEED_S, Begun
-from sandboxmcp.kernels.specs import stateful_languages
+from sandboxmcp.kernels.script_run import HEED_S, Begun
 from sandboxmcp.services import Services
 from sandboxmcp.shell.faces import Face
 from sandboxmcp.shell.follow import Follower, StreamName

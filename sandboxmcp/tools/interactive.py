@@ -18,7 +18,7 @@ from sandboxmcp.tools.running import Job, run_job
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner
-    from sandboxmcp.kernels.running import Begun
+    from sandboxmcp.kernels.script_run import Begun
 
 _NO_HURRY_S = 86_400.0
 """A person at a terminal stops what takes too long."""
@@ -98,7 +98,7 @@ class Desk:
             await session.named.restart(kernel, "the shell's :restart")
 
     async def act(self, kernel: str, action: str, by: str) -> str | None:
-        """Interrupt, restart or stop a kernel for someone else. Of an interrupt, what it came to (kernels/named.py).
+        """Interrupt, restart or stop a kernel for someone else. Of an interrupt, what it came to (kernels/named_kernels.py).
 
         Raises:
             UsageError: there is no such kernel, or no such action.

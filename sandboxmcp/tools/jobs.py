@@ -31,7 +31,7 @@ from sandboxmcp.tools.receipt import duration, row
 from sandboxmcp.tools.running import Job, run_job
 
 if TYPE_CHECKING:
-    from sandboxmcp.kernels.running import Begun
+    from sandboxmcp.kernels.script_run import Begun
 
 _KEPT_S = 14 * 86_400
 """Records are kept as long as captures are."""

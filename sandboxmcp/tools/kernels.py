@@ -16,7 +16,7 @@ from sandboxmcp.tools.receipt import counted, duration
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner
-    from sandboxmcp.kernels.session import RunSession
+    from sandboxmcp.kernels.sandbox_session import RunSession
 
 _MIB = 1 << 20
 INTERRUPTED: Mapping[str, str] = {

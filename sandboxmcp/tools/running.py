@@ -20,7 +20,7 @@ from sandboxmcp.tools.logged import verdict_facts
 from sandboxmcp.tools.remember import remember
 
 if TYPE_CHECKING:
-    from sandboxmcp.kernels.session import OnBegin, RunSession
+    from sandboxmcp.kernels.sandbox_session import OnBegin, RunSession
 
 Progress = Callable[[int, int, str], Awaitable[None]]
 """Called as `(done, total, label)` after each item."""

@@ -38,7 +38,7 @@ from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.interactive import Desk
 
 if TYPE_CHECKING:
-    from sandboxmcp.kernels.running import Begun
+    from sandboxmcp.kernels.script_run import Begun
 
 LONGEST_LINE = 64 << 20
 """Bytes of one request or answer."""

@@ -8,8 +8,8 @@ import pytest
 
 from sandboxmcp.cli.scripts import language_of, language_to_run, script_text
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.kernels.jupyter.kernelspecs import kernel_languages
 from sandboxmcp.kernels.languages import script_languages
-from sandboxmcp.kernels.specs import kernel_languages
 
 ENDINGS = {
     "sh": "shell", "js": "javascript", "mjs": "javascript", "ts": "typescript", "mts": "typescript", "rb": "ruby", "go": "go",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import AsyncKernelManager
 
-from sandboxmcp.kernels.specs import SandboxKernelSpecManager
+from sandboxmcp.kernels.jupyter.kernelspecs import SandboxKernelSpecManager
 
 
 def alive(command: str) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandboxmcp.core.model import Script
 from sandboxmcp.kernels import pool
-from sandboxmcp.kernels.session import RunSession
+from sandboxmcp.kernels.sandbox_session import RunSession
 
 
 def capture_files(session: RunSession) -> set[str]:

@@ -14,9 +14,9 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from sandboxmcp.core.errors import BrokenPack, KernelError
-from sandboxmcp.kernels.manager import SandboxKernelManager
-from sandboxmcp.kernels.provisioner import BwrapProvisioner
-from sandboxmcp.kernels.specs import PROVISIONER, SandboxKernelSpecManager
+from sandboxmcp.kernels.jupyter.kernelspecs import PROVISIONER, SandboxKernelSpecManager
+from sandboxmcp.kernels.jupyter.manager import SandboxKernelManager
+from sandboxmcp.kernels.jupyter.provisioner import BwrapProvisioner
 
 
 def write_spec(folder: Path, name: str, **stanza: object) -> Path:

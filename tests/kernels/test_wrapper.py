@@ -12,10 +12,10 @@ import pytest
 from jupyter_client.manager import KernelManager
 
 from sandboxmcp.cli.app import run_command_line
+from sandboxmcp.kernels.jupyter.kernelspecs import kernel_languages
+from sandboxmcp.kernels.jupyter.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.languages import script_languages
-from sandboxmcp.kernels.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.runtimes import NotInstalled
-from sandboxmcp.kernels.specs import kernel_languages
 
 
 @dataclass

@@ -7,8 +7,8 @@ import json
 import bpe_openai
 import pytest
 
+from sandboxmcp.kernels.jupyter.kernelspecs import kernel_languages
 from sandboxmcp.kernels.languages import script_languages
-from sandboxmcp.kernels.specs import kernel_languages
 from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.calls import CALLS
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS

@@ -20,11 +20,11 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 
 from sandboxmcp.core.errors import KernelError
 from sandboxmcp.core.settings import Settings, load_settings, tightened
-from sandboxmcp.kernels.connection import KernelSockets, SocketFolder
+from sandboxmcp.kernels.jupyter.connection import KernelSockets, SocketFolder
+from sandboxmcp.kernels.jupyter.kernelspecs import FORKED
 from sandboxmcp.kernels.languages import script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.runtimes import Runtimes
-from sandboxmcp.kernels.specs import FORKED
 from sandboxmcp.policy.sources import engine_of
 
 _OURS = ("python", "python3", "python{}.{}".format(*sys.version_info))

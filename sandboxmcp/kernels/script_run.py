@@ -11,9 +11,9 @@ from pathlib import Path
 
 from sandboxmcp.core.model import Outcome, Script, Status, StreamCapture
 from sandboxmcp.kernels.capture import ItemCapture
-from sandboxmcp.kernels.displayed import Displayed
+from sandboxmcp.kernels.jupyter.displayed import Displayed
+from sandboxmcp.kernels.jupyter.live_kernel import LiveKernel, Reply
 from sandboxmcp.kernels.launcher import Item
-from sandboxmcp.kernels.live import LiveKernel, Reply
 
 HEED_S = 3.0
 """How long what is interrupted may take to heed it before it is ended."""

@@ -10,10 +10,10 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
 from sandboxmcp.core.errors import KernelError
-from sandboxmcp.kernels.connection import SocketFolder
+from sandboxmcp.kernels.jupyter.connection import SocketFolder
+from sandboxmcp.kernels.jupyter.kernelspecs import PROVISIONER, SandboxKernelSpecManager
+from sandboxmcp.kernels.jupyter.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.launcher import Launcher
-from sandboxmcp.kernels.provisioner import BwrapProvisioner
-from sandboxmcp.kernels.specs import PROVISIONER, SandboxKernelSpecManager
 
 _LARGEST_MESSAGE = 128 << 20
 

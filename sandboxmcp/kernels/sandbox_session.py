@@ -20,17 +20,17 @@ from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
 from sandboxmcp.kernels.capture import ItemCapture
-from sandboxmcp.kernels.connection import SocketFolder
 from sandboxmcp.kernels.guarding import Guard
+from sandboxmcp.kernels.jupyter.connection import SocketFolder
+from sandboxmcp.kernels.jupyter.live_kernel import KernelPlace, LiveKernel
+from sandboxmcp.kernels.jupyter.manager import message_context
 from sandboxmcp.kernels.languages import UnknownLanguage, script_languages
 from sandboxmcp.kernels.launcher import Item, Launcher
-from sandboxmcp.kernels.live import KernelPlace, LiveKernel
-from sandboxmcp.kernels.manager import message_context
-from sandboxmcp.kernels.named import CancelledRun, KernelState, NamedKernels, check_stateful
+from sandboxmcp.kernels.named_kernels import CancelledRun, KernelState, NamedKernels, check_stateful
 from sandboxmcp.kernels.pool import BEHIND_S, KernelPool
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import Begun, Running
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
+from sandboxmcp.kernels.script_run import Begun, Running
 from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
 from sandboxmcp.sandbox.workspace.masked_copies import Masker

@@ -23,11 +23,11 @@ import anyio
 from sandboxmcp.core.errors import KernelGone, UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.kernels.binding import prelude
-from sandboxmcp.kernels.displayed import Displayed
-from sandboxmcp.kernels.live import KernelPlace, LiveKernel, Reply
+from sandboxmcp.kernels.jupyter.displayed import Displayed
+from sandboxmcp.kernels.jupyter.kernelspecs import PREFIX, stateful_languages
+from sandboxmcp.kernels.jupyter.live_kernel import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.running import HEED_S, Begun, end_of, execute_both, lost_of, not_kept
-from sandboxmcp.kernels.specs import PREFIX, stateful_languages
+from sandboxmcp.kernels.script_run import HEED_S, Begun, end_of, execute_both, lost_of, not_kept
 from sandboxmcp.sandbox.usage import memory_of, tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

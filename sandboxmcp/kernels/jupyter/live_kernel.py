@@ -15,12 +15,12 @@ from jupyter_client.kernelspec import NoSuchKernel
 
 from sandboxmcp.core.errors import KernelError, UsageError
 from sandboxmcp.kernels.capture import ItemCapture
-from sandboxmcp.kernels.connection import SocketFolder
-from sandboxmcp.kernels.displayed import Displayed
+from sandboxmcp.kernels.jupyter.connection import SocketFolder
+from sandboxmcp.kernels.jupyter.displayed import Displayed
+from sandboxmcp.kernels.jupyter.kernelspecs import FORKED, SandboxKernelSpecManager
+from sandboxmcp.kernels.jupyter.manager import SandboxKernelManager
+from sandboxmcp.kernels.jupyter.provisioner import BwrapProvisioner
 from sandboxmcp.kernels.launcher import Item, Launcher
-from sandboxmcp.kernels.manager import SandboxKernelManager
-from sandboxmcp.kernels.provisioner import BwrapProvisioner
-from sandboxmcp.kernels.specs import FORKED, SandboxKernelSpecManager
 from sandboxmcp.sandbox.usage import threads
 
 _IDLE_TIMEOUT_S = 5.0
