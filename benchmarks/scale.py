@@ -14,7 +14,7 @@ from spine import Contestant, contestants
 from stdio import Server
 
 from sandboxmcp.core.model import NewSource, Scope
-from sandboxmcp.store import search as searching
+from sandboxmcp.store.search import search as searching
 from sandboxmcp.store.store import Store
 
 _PART = 50_000

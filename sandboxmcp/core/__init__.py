@@ -13,4 +13,5 @@ __all__ = [
     "settings",
     "text",
     "tokens",
+    "words",
 ]

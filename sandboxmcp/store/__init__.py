@@ -1,3 +1,3 @@
 """What was captured, indexed and can be cited: captures on disk, passages in SQLite, search over both."""
 
-__all__ = ["catalogue", "content", "fetch", "pagereader", "pages", "salvage", "snippets", "store", "together", "words"]
+__all__ = ["captures", "index", "salvage", "search", "store", "web"]

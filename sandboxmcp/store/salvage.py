@@ -18,10 +18,10 @@ from sandboxmcp.core.database import Database, sqlite_with_trigrams
 from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import NewSource
 from sandboxmcp.core.text import shown
-from sandboxmcp.store import catalogue
-from sandboxmcp.store.captures import Captures, Draft
-from sandboxmcp.store.incoming import at_work
-from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_kind
+from sandboxmcp.store.captures.captures import Captures, Draft
+from sandboxmcp.store.captures.incoming import at_work
+from sandboxmcp.store.chunking.kinds import SAMPLE_BYTES, recognise_kind
+from sandboxmcp.store.index import catalogue
 from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.store import DATABASE
 

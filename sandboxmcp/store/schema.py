@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandboxmcp.store.vocabulary import Vocabulary, learn
-from sandboxmcp.store.words import Kept, words_in
+from sandboxmcp.core.words import Kept, words_in
+from sandboxmcp.store.search.vocabulary import Vocabulary, learn
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -17,27 +17,27 @@ from pathlib import Path
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
-from sandboxmcp.store import catalogue
-from sandboxmcp.store.adding import Adding, Mask
-from sandboxmcp.store.adopting import Adopting
-from sandboxmcp.store.captures import Capture, Captures
-from sandboxmcp.store.content import RawCopies
-from sandboxmcp.store.counters import Counters, Usage
-from sandboxmcp.store.cutter import Cutter
-from sandboxmcp.store.deleting import Deleting
-from sandboxmcp.store.incoming import Incoming
-from sandboxmcp.store.pages import Pages, Previews
-from sandboxmcp.store.reading import head_and_tail, matching_lines, shown_lines
-from sandboxmcp.store.rebuilding import Repaired, index_anew
-from sandboxmcp.store.renewing import Renewing
+from sandboxmcp.core.words import words_in
+from sandboxmcp.store.captures.captures import Capture, Captures
+from sandboxmcp.store.captures.content import RawCopies
+from sandboxmcp.store.captures.incoming import Incoming
+from sandboxmcp.store.captures.numbered_lines import head_and_tail, matching_lines, shown_lines
+from sandboxmcp.store.index import catalogue
+from sandboxmcp.store.index.adding import Adding, Mask
+from sandboxmcp.store.index.bulk_add import Together, together
+from sandboxmcp.store.index.deletion import Deleting
+from sandboxmcp.store.maintenance.rebuild import Repaired, index_anew
+from sandboxmcp.store.maintenance.recovery import Adopting
+from sandboxmcp.store.maintenance.reindex import Renewing
+from sandboxmcp.store.readers.cutter import Cutter
+from sandboxmcp.store.readers.worker import Workers
 from sandboxmcp.store.schema import MIGRATIONS
-from sandboxmcp.store.scope import field_of
-from sandboxmcp.store.search import Sort, search
-from sandboxmcp.store.semantic import Meaning
-from sandboxmcp.store.stems import Stemmer
-from sandboxmcp.store.together import Together, together
-from sandboxmcp.store.words import words_in
-from sandboxmcp.store.worker import Workers
+from sandboxmcp.store.search.scope import field_of
+from sandboxmcp.store.search.search import Sort, search
+from sandboxmcp.store.search.semantic import Meaning
+from sandboxmcp.store.search.stems import Stemmer
+from sandboxmcp.store.usage_stats import Counters, Usage
+from sandboxmcp.store.web.pages import Pages, Previews
 
 DATABASE = "sandboxmcp.db"
 INDEX_BYTES = 32 << 20

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.store.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_of, words_in
+from sandboxmcp.core.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_of, words_in
 from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, exact_cost
 from sandboxmcp.tools.extract import GAP, RUN
 from sandboxmcp.tools.fence import fenced, named, one_line

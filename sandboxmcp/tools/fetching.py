@@ -20,9 +20,9 @@ import anyio.to_thread
 from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Scope, Source
 from sandboxmcp.services import Services
-from sandboxmcp.store.fetch import Asked, Fetched, Fetcher
-from sandboxmcp.store.pagereader import read_page
-from sandboxmcp.store.pages import Page
+from sandboxmcp.store.web.fetch import Asked, Fetched, Fetcher
+from sandboxmcp.store.web.page_reader import read_page
+from sandboxmcp.store.web.pages import Page
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, total_cost
 from sandboxmcp.tools.fence import clean_label, named, one_line

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.store.snippets import template_of
+from sandboxmcp.store.search.snippets import template_of
 
 _FEWEST_WORDS = 2
 """Rows of numbers are alike too, but what they say is the numbers."""

@@ -13,8 +13,8 @@ from typing import Any
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.services import Services
-from sandboxmcp.store.content import SAMPLE_BYTES, is_utf16
-from sandboxmcp.store.together import Together
+from sandboxmcp.store.captures.content import SAMPLE_BYTES, is_utf16
+from sandboxmcp.store.index.bulk_add import Together
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget
 from sandboxmcp.tools.fence import clean_label, one_line

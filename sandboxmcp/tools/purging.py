@@ -12,7 +12,7 @@ from typing import Any
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Scope, Source
 from sandboxmcp.services import Services
-from sandboxmcp.store.pages import PREVIEW_S
+from sandboxmcp.store.web.pages import PREVIEW_S
 from sandboxmcp.tools.answer import Answer, answer
 from sandboxmcp.tools.budget import checked_budget, cost, first_fitting
 from sandboxmcp.tools.fence import one_line

@@ -12,7 +12,7 @@ from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
 from sandboxmcp.policy.secrets.redactor import MASKED
 from sandboxmcp.services import Services
-from sandboxmcp.store.catalogue import StoredFile
+from sandboxmcp.store.index.catalogue import StoredFile
 from sandboxmcp.tools.indexing import index_again, stamp_of
 
 _LOOKED_AT = 5_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sandboxmcp.store.words import folded, words_in
+from sandboxmcp.core.words import folded, words_in
 
 _ENDINGS = frozenset("s es d ed e er ers ing ly".split())
 

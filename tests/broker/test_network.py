@@ -10,7 +10,7 @@ import pytest
 
 from sandboxmcp.broker.box_pool import Spares
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.store.fetch import Asked, Fetcher
+from sandboxmcp.store.web.fetch import Asked, Fetcher
 
 HELLO = b"hello\n" * 100
 METADATA = "169.254.169.254"

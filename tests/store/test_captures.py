@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import StoreError
-from sandboxmcp.store import captures as module
-from sandboxmcp.store.captures import Captures
+from sandboxmcp.store.captures import captures as module
+from sandboxmcp.store.captures.captures import Captures
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sandboxmcp.store.content import Content, is_utf16
+from sandboxmcp.store.captures.content import Content, is_utf16
 
 TEXTS = {
     "English": "the zebra runs\r\nand sleeps\r\n",

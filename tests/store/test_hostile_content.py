@@ -11,12 +11,12 @@ from statistics import median
 import pytest
 
 from sandboxmcp.core.text import shown
+from sandboxmcp.core.words import Pieces, words_of_each
 from sandboxmcp.store.chunking.forms import chunked
+from sandboxmcp.store.chunking.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
+from sandboxmcp.store.chunking.markup import SPELLING
 from sandboxmcp.store.chunking.parts import passages_of
-from sandboxmcp.store.kinds import SAMPLE_BYTES, recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
-from sandboxmcp.store.markup import SPELLING
-from sandboxmcp.store.words import Pieces, words_of_each
 
 MOST = 2.6
 """How many times as long twice as much may take: 2 is linear, 4 is quadratic."""

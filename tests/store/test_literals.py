@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandboxmcp.core.model import NewSource, Scope
-from sandboxmcp.store.literals import Literal, literals
+from sandboxmcp.store.search.literals import Literal, literals
 from sandboxmcp.store.store import Store
 
 LINES = {

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.store.kinds import recognise_form, recognise_kind
-from sandboxmcp.store.rank import Candidate, Term, ranked
-from sandboxmcp.store.snippets import neighbours_joined, repeats_last, template_of, window
-from sandboxmcp.store.stems import Stemmer
-from sandboxmcp.store.vocabulary import edit_distance
-from sandboxmcp.store.words import Kept, Pieces, folded, pieces_of, words_in, words_of_each
+from sandboxmcp.core.words import Kept, Pieces, folded, pieces_of, words_in, words_of_each
+from sandboxmcp.store.chunking.kinds import recognise_form, recognise_kind
+from sandboxmcp.store.search.rank import Candidate, Term, ranked
+from sandboxmcp.store.search.snippets import neighbours_joined, repeats_last, template_of, window
+from sandboxmcp.store.search.stems import Stemmer
+from sandboxmcp.store.search.vocabulary import edit_distance
 
 SAMPLES = {
     "prose": "The store keeps what was captured. Every line can be read back later.\nA second sentence follows the first.\n",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.store.query import Word, match_any, query_words
-from sandboxmcp.store.words import folded
+from sandboxmcp.core.words import folded
+from sandboxmcp.store.search.query import Word, match_any, query_words
 
 syntax = st.sampled_from(
     [

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sandboxmcp.core.model import Scope
-from sandboxmcp.store import scope as scope_module
-from sandboxmcp.store import search as search_module
-from sandboxmcp.store.scope import field_of
+from sandboxmcp.store.search import scope as scope_module
+from sandboxmcp.store.search import search as search_module
+from sandboxmcp.store.search.scope import field_of
 from sandboxmcp.store.store import Store
 
 P = Scope("p")

@@ -13,8 +13,8 @@ import pytest
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
-from sandboxmcp.store.counters import Usage
 from sandboxmcp.store.store import Store
+from sandboxmcp.store.usage_stats import Usage
 
 P = Scope("p")
 

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Scope
-from sandboxmcp.store import cutter
-from sandboxmcp.store.cutting import Cut, cut, unpacked
-from sandboxmcp.store.kinds import Form
+from sandboxmcp.store.chunking.cutting import Cut, cut, unpacked
+from sandboxmcp.store.chunking.kinds import Form
+from sandboxmcp.store.readers import cutter
+from sandboxmcp.store.readers.worker import Lost, Workers
 from sandboxmcp.store.store import Store
-from sandboxmcp.store.worker import Lost, Workers
 
 SLOW = (b'{"a": [' + b"1," * 50_000 + b"1]}\n") * 60
 """JSON that is laid out with a number on each line, which takes a worker many seconds."""
@@ -149,7 +149,7 @@ def test_a_text_whose_store_is_closed_meanwhile_is_not_stored_as_plain_lines() -
 
 PARENT = """
 import sys, tempfile
-from sandboxmcp.store.worker import Workers
+from sandboxmcp.store.readers.worker import Workers
 def pieces():
     yield b"zebra"
     print("begun", flush=True)

@@ -297,7 +297,7 @@ def test_json_is_laid_out_only_where_that_does_not_multiply_it(services: Service
 
 
 def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: Any, services: Services, site: Site) -> None:
-    monkeypatch.setattr("sandboxmcp.store.pagereader.MOST_S", 1.0)
+    monkeypatch.setattr("sandboxmcp.store.web.page_reader.MOST_S", 1.0)
     answer = fetch(services, url=f"{site.url}/headers")
     assert "its words only, since its structure takes too long to read" in answer.text and answer.structured["pages"][0]["plain"]
     assert text_of(services, answer).startswith("zebra\n")

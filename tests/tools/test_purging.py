@@ -7,7 +7,7 @@ import pytest
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.services import Services
-from sandboxmcp.store.pages import PREVIEW_S
+from sandboxmcp.store.web.pages import PREVIEW_S
 from sandboxmcp.tools.purging import purge
 
 

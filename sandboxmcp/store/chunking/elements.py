@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sandboxmcp.core.words import HEADINGS_BETWEEN
 from sandboxmcp.store.chunking.outline import Heading, Outline
 from sandboxmcp.store.lines import Line
-from sandboxmcp.store.words import HEADINGS_BETWEEN
 
 _MARK = re.compile(r"<!--|<!\[CDATA\[|<[!?]|</([\w:.-]{1,80})\s*>|<([A-Za-z_][\w:.-]{0,80})")
 _LEAF = re.compile(r"\s*<([\w:.-]{1,80})(?:\s[^<>]{0,400})?>[^<>]*</\1>\s*$")

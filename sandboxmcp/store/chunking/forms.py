@@ -8,6 +8,7 @@ from sandboxmcp.store.chunking.code import code_chunks
 from sandboxmcp.store.chunking.elements import ElementOutline
 from sandboxmcp.store.chunking.history import HistoryOutline
 from sandboxmcp.store.chunking.keys import KeyOutline
+from sandboxmcp.store.chunking.kinds import Form
 from sandboxmcp.store.chunking.manual import ManualOutline
 from sandboxmcp.store.chunking.markdown import MarkdownOutline
 from sandboxmcp.store.chunking.outline import Outline
@@ -19,7 +20,6 @@ from sandboxmcp.store.chunking.restructured import RestructuredOutline
 from sandboxmcp.store.chunking.rows import RowsOutline
 from sandboxmcp.store.chunking.sections import sections
 from sandboxmcp.store.chunking.snapshot import SnapshotOutline
-from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import Line
 
 VERSION = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sandboxmcp.core.words import HEADINGS_BETWEEN
 from sandboxmcp.store.lines import Line
-from sandboxmcp.store.words import HEADINGS_BETWEEN
 
 _TITLE_BYTES = 300
 _HEADING_LETTERS = 160

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sandboxmcp.store.chunking.kinds import PAIR
 from sandboxmcp.store.chunking.outline import Heading, Outline
-from sandboxmcp.store.kinds import PAIR
 from sandboxmcp.store.lines import Line
 
 _RULE = re.compile(r"-{2,}$")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from sandboxmcp.core.words import HEADINGS_BETWEEN
 from sandboxmcp.store.chunking.outline import Outline
 from sandboxmcp.store.chunking.parts import CHUNK_BYTES, Chunk
 from sandboxmcp.store.lines import Line
-from sandboxmcp.store.words import HEADINGS_BETWEEN
 
 
 def sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:

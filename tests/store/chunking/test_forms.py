@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxmcp.store.chunking.forms import chunked
+from sandboxmcp.store.chunking.kinds import Form
+from sandboxmcp.store.chunking.markup import SPELLING
 from sandboxmcp.store.chunking.parts import CHUNK_BYTES, PASSAGE_BYTES, PASSAGE_LINES, PASSAGE_PARTS, passages_of
-from sandboxmcp.store.kinds import Form
 from sandboxmcp.store.lines import LINE_BYTES, numbered_lines
-from sandboxmcp.store.markup import SPELLING
 
 MARKDOWN = """# Guide
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sandboxmcp.store.chunking.forms import chunked
-from sandboxmcp.store.kinds import recognise_form, recognise_kind
+from sandboxmcp.store.chunking.kinds import recognise_form, recognise_kind
+from sandboxmcp.store.chunking.markup import SPELLING
 from sandboxmcp.store.lines import numbered_lines
-from sandboxmcp.store.markup import SPELLING
 
 
 def outlined(text: str) -> tuple[str, list[tuple[str, int, int]]]:

@@ -6,10 +6,10 @@ import hashlib
 import json
 
 from sandboxmcp.store.chunking.forms import VERSION, chunked
+from sandboxmcp.store.chunking.kinds import recognise_form, recognise_kind
+from sandboxmcp.store.chunking.markup import SPELLING
 from sandboxmcp.store.chunking.parts import passages_of
-from sandboxmcp.store.kinds import recognise_form, recognise_kind
 from sandboxmcp.store.lines import numbered_lines
-from sandboxmcp.store.markup import SPELLING
 
 WORDS = "the zebra runs over the plain and sleeps under a tree that nobody else has seen before today"
 TEXTS = (

@@ -1,0 +1,3 @@
+"""Maintenance of a store: recovery after a killed process, the index cut anew."""
+
+__all__ = ["rebuild", "recovery", "reindex"]
