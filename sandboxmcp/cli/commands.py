@@ -14,9 +14,9 @@ import typer
 from sandboxmcp.cli.notices import tell_misspelt
 from sandboxmcp.cli.wording import answer_for_terminal
 from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
+from sandboxmcp.render.answer import Answer
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
-from sandboxmcp.tools.counting import count_call
+from sandboxmcp.tools.usage_stats import count_call
 
 Body = Callable[..., int]
 _PANEL = "Settings"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.render.answer import Answer
+from sandboxmcp.render.fence import one_line
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
 from sandboxmcp.tools.asking import ASK, Question
-from sandboxmcp.tools.fence import one_line
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.registry import Shared

@@ -66,8 +66,8 @@ def _acting(action: str) -> Callable[..., int]:
     """The command for one action. It is the owner that carries it out: a signal of ours could meet another process."""
 
     def act(settings: Settings, as_json: bool, name: _Name) -> int:
+        from sandboxmcp.tools.kernel_rpc import ask_owner
         from sandboxmcp.tools.kernels import INTERRUPTED
-        from sandboxmcp.tools.sharing import ask_owner
 
         kernel = _found(settings, name)
         state = ask_owner(kernel.door, kernel.pid, {"op": "act", "kernel": kernel.name, "action": action})

@@ -9,7 +9,7 @@ import typer
 
 from sandboxmcp.cli.commands import command, show, use
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.tools.answer import Answer
+from sandboxmcp.render.answer import Answer
 
 _Budget = Annotated[int | None, typer.Option("--budget", help="Tokens of the answer; default 2,000.", show_default=False)]
 _Source = Annotated[str | None, typer.Option(help="Only sources whose label contains this.", show_default=False)]

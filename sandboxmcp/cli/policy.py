@@ -191,7 +191,7 @@ def _entry(row: dict[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     """On one line, without what steers a terminal, and quoted where blanks could pass for more of the log: scripts choose some."""
-    from sandboxmcp.tools.fence import one_line
+    from sandboxmcp.render.fence import one_line
 
     text = one_line(str(value), 500)
     return json.dumps(text, ensure_ascii=False) if " " in text else text

@@ -13,10 +13,10 @@ from sandboxmcp.cli.joining import ask_at_terminal, kernel_called, run_in_joined
 from sandboxmcp.cli.scripts import language_of, language_to_run, script_text
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.render.answer import Answer
+from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.server.arguments import language_called
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
-from sandboxmcp.tools.budget import checked_budget
 
 _EXIT_CODES = {"ok": 0, "denied": 3}
 

@@ -11,7 +11,7 @@ import typer
 from sandboxmcp.cli.commands import command
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.core.text import neutral
-from sandboxmcp.tools.receipt import counted
+from sandboxmcp.render.receipt import counted
 
 _MARKS = {"added": "A", "changed": "M", "deleted": "D", "folder": "A"}
 

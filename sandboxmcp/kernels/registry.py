@@ -1,7 +1,7 @@
 """Which named kernels run, for other processes of the same user: a connection file each, in a private folder.
 
     data_dir/kernels/PID-NAME.json     a Jupyter connection file, and what else a client should know
-    data_dir/kernels/PID.door          the socket on which the owner takes requests (tools/sharing.py)
+    data_dir/kernels/PID.door          the socket on which the owner takes requests (tools/kernel_rpc.py)
 
 A file goes with its kernel. Those of a process that was killed are removed by whoever looks next: a process is known by its
 number and the time it was started, so that a number used again is no other's. Whoever can read the folder is the user anyway;

@@ -15,6 +15,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.render.answer import Answer, failure, masked
+from sandboxmcp.render.budget import MINIMUM
+from sandboxmcp.render.fence import one_line
+from sandboxmcp.render.structured_budget import condensed
 from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.asking import asker, questions_result
 from sandboxmcp.server.calls import CALLS
@@ -22,12 +26,8 @@ from sandboxmcp.server.clients import hides_text
 from sandboxmcp.server.greeting import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, failure, masked
 from sandboxmcp.tools.asking import ASK, AnswersNeeded
-from sandboxmcp.tools.budget import MINIMUM
-from sandboxmcp.tools.condensed import condensed
-from sandboxmcp.tools.counting import count_call
-from sandboxmcp.tools.fence import one_line
+from sandboxmcp.tools.usage_stats import count_call
 
 _log = logging.getLogger("sandboxmcp")
 Context = ServerRequestContext[Any]

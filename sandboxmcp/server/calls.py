@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio.to_thread
 
+from sandboxmcp.render.answer import Answer
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
-from sandboxmcp.tools.running import Progress
+from sandboxmcp.tools.script_runs import Progress
 
 Call = Callable[[Services, dict[str, Any], Progress], Awaitable[Answer]]
 

@@ -13,7 +13,7 @@ from sandboxmcp.server.app import make_server
 from sandboxmcp.server.messages import messages
 from sandboxmcp.server.stdio import Wire
 from sandboxmcp.services import Services
-from sandboxmcp.tools.sharing import shared
+from sandboxmcp.tools.kernel_rpc import shared
 
 _CLOSING_S = 5.0
 """What ending the kernels may take; the sandbox dies with this process anyway."""

@@ -18,7 +18,7 @@ from sandboxmcp.services import Services
 from sandboxmcp.shell.faces import Face, JsonFace, PipeFace, TerminalFace
 from sandboxmcp.shell.plain import Lines, PlainPrompt
 from sandboxmcp.shell.session import Leave, Session
-from sandboxmcp.tools.sharing import shared
+from sandboxmcp.tools.kernel_rpc import shared
 
 _INTERRUPTED = 130
 _FOR_EVER_S = 365 * 86_400.0

@@ -14,9 +14,9 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import Shared
+from sandboxmcp.render.answer import Answer
+from sandboxmcp.render.fence import one_line
 from sandboxmcp.shell.seats import Joined, Own
-from sandboxmcp.tools.answer import Answer
-from sandboxmcp.tools.fence import one_line
 
 if TYPE_CHECKING:
     from sandboxmcp.shell.session import Session

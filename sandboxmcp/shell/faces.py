@@ -8,8 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from sandboxmcp.render.fence import harmless
 from sandboxmcp.shell.screen import Output, Terminal, Through, Window
-from sandboxmcp.tools.fence import harmless
 
 Ask = Callable[[str], Awaitable[str]]
 """Asks for one line."""

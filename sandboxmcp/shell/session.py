@@ -14,6 +14,7 @@ from sandboxmcp.kernels.jupyter.kernelspecs import stateful_languages
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.script_run import HEED_S, Begun
+from sandboxmcp.render.fence import one_line
 from sandboxmcp.services import Services
 from sandboxmcp.shell.faces import Face
 from sandboxmcp.shell.follow import Follower, StreamName
@@ -21,7 +22,6 @@ from sandboxmcp.shell.inputs import Input, parse
 from sandboxmcp.shell.screen import Left, Output
 from sandboxmcp.shell.seats import Joined, OnBegin, Own, Seat
 from sandboxmcp.tools.asking import ASK, Question
-from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.interactive import Desk
 
 OWN_KERNEL = "terminal"

@@ -14,11 +14,11 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.misspelt import misspelt_variables
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.fence import one_line
+from sandboxmcp.render.receipt import counted
 from sandboxmcp.sandbox.probe import Check, probe_sandbox
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.fence import one_line
-from sandboxmcp.tools.receipt import counted
 
 if TYPE_CHECKING:
     from sandboxmcp.store.salvage import Salvaged

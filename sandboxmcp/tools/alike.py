@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.tools.items import Others
+from sandboxmcp.render.items import Others
 
 
 def told_once(hits: Iterable[Hit], digests: Mapping[str, str]) -> tuple[list[Hit], dict[tuple[str, int], Others]]:

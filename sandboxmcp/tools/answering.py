@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from sandboxmcp.core.model import NewSource, Scope, Source
+from sandboxmcp.render.answer import Answer, Picture, answer
+from sandboxmcp.render.budget import total_cost
+from sandboxmcp.render.fence import one_line
+from sandboxmcp.render.items import Found, Item
+from sandboxmcp.render.layout import all_whole, lay_out, must_condense
+from sandboxmcp.render.passages import Section, query_facts
+from sandboxmcp.render.receipt import receipt, row
+from sandboxmcp.render.terms import worth_searching
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, Picture, answer
-from sandboxmcp.tools.budget import total_cost
-from sandboxmcp.tools.fence import one_line
 from sandboxmcp.tools.finding import affordable, find
-from sandboxmcp.tools.items import Found, Item
-from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
-from sandboxmcp.tools.passages import Section, query_facts
-from sandboxmcp.tools.receipt import receipt, row
 from sandboxmcp.tools.remember import with_error_lines
-from sandboxmcp.tools.running import Job
-from sandboxmcp.tools.terms import worth_searching
+from sandboxmcp.tools.script_runs import Job
 
 _PICTURE_BYTES = 1 << 20
 """Larger images are not sent inline; their handle is in the answer all the same."""

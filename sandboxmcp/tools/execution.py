@@ -14,13 +14,13 @@ import anyio.to_thread
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BYTE_ORDER_MARK, BoundFile, Script
 from sandboxmcp.kernels.languages import UnknownLanguage
+from sandboxmcp.render.answer import Answer
+from sandboxmcp.render.budget import checked_budget
+from sandboxmcp.render.fence import clean_label
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
 from sandboxmcp.tools.answering import answer_of
-from sandboxmcp.tools.budget import checked_budget
-from sandboxmcp.tools.fence import clean_label
 from sandboxmcp.tools.files import bound_files
-from sandboxmcp.tools.running import Job, Progress, ask_before, no_progress, run_job
+from sandboxmcp.tools.script_runs import Job, Progress, ask_before, no_progress, run_job
 
 _MOST_AT_ONCE = 8
 

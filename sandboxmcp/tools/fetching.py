@@ -19,17 +19,17 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Scope, Source
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.budget import checked_budget, total_cost
+from sandboxmcp.render.fence import clean_label, named, one_line
+from sandboxmcp.render.passages import Seen, section
+from sandboxmcp.render.receipt import age_of, size
 from sandboxmcp.services import Services
 from sandboxmcp.store.web.fetch import Asked, Fetched, Fetcher
 from sandboxmcp.store.web.page_reader import read_page
 from sandboxmcp.store.web.pages import Page
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import checked_budget, total_cost
-from sandboxmcp.tools.fence import clean_label, named, one_line
 from sandboxmcp.tools.finding import find
-from sandboxmcp.tools.passages import Seen, section
-from sandboxmcp.tools.receipt import age_of, size
-from sandboxmcp.tools.running import Progress, no_progress
+from sandboxmcp.tools.script_runs import Progress, no_progress
 
 TTL_S = 86_400.0
 _PER_HOST = 4

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Literal
 
 from sandboxmcp.core.model import Hit, Scope, Source
+from sandboxmcp.render.items import GONE, Found, Others
 from sandboxmcp.services import Services
 from sandboxmcp.tools.alike import told_once
 from sandboxmcp.tools.folding import folded, phrase_of, repeats
-from sandboxmcp.tools.items import GONE, Found, Others
 
 _WIDENED = 3
 """So many of the best hits."""

@@ -12,13 +12,13 @@ from typing import Any
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Source
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.budget import checked_budget
+from sandboxmcp.render.fence import clean_label, one_line
+from sandboxmcp.render.receipt import size
 from sandboxmcp.services import Services
 from sandboxmcp.store.captures.content import SAMPLE_BYTES, is_utf16
 from sandboxmcp.store.index.bulk_add import Together
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import checked_budget
-from sandboxmcp.tools.fence import clean_label, one_line
-from sandboxmcp.tools.receipt import size
 from sandboxmcp.tools.roots import allowed_roots, meant, opened, refuse_secret, require_inside
 from sandboxmcp.tools.walking import is_glob, matches, walk
 

@@ -12,9 +12,9 @@ import anyio.to_thread
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BYTE_ORDER_MARK, Script
 from sandboxmcp.kernels.languages import UnknownLanguage
+from sandboxmcp.render.receipt import row
 from sandboxmcp.services import Services
-from sandboxmcp.tools.receipt import row
-from sandboxmcp.tools.running import Job, run_job
+from sandboxmcp.tools.script_runs import Job, run_job
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner
@@ -25,7 +25,7 @@ _NO_HURRY_S = 86_400.0
 
 
 class Desk:
-    """The kernels of this process by name, for one person or for a program of another process (tools/sharing.py)."""
+    """The kernels of this process by name, for one person or for a program of another process (tools/kernel_rpc.py)."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

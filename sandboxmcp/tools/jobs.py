@@ -22,13 +22,13 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.core.processes import start_mark
+from sandboxmcp.render.answer import Answer, answer, failure, masked_facts
+from sandboxmcp.render.budget import checked_budget
+from sandboxmcp.render.items import Item
+from sandboxmcp.render.receipt import duration, row
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, answer, failure, masked_facts
 from sandboxmcp.tools.answering import answer_of
-from sandboxmcp.tools.budget import checked_budget
-from sandboxmcp.tools.items import Item
-from sandboxmcp.tools.receipt import duration, row
-from sandboxmcp.tools.running import Job, run_job
+from sandboxmcp.tools.script_runs import Job, run_job
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.script_run import Begun
@@ -208,7 +208,7 @@ def _elsewhere(services: Services, handle: str, action: str, budget: int) -> Ans
 
 def _asked_of_owner(services: Services, record: dict[str, Any], action: str, budget: int) -> Answer:
     """The other server's answer, given by it within the same budget."""
-    from sandboxmcp.tools.sharing import ask_owner
+    from sandboxmcp.tools.kernel_rpc import ask_owner
 
     request = {"op": "job", "job": record["job"], "action": action, "budget_tokens": budget}
     told = ask_owner(services.registry.folder / f"{record['pid']}.door", int(record["pid"]), request)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.budget import checked_budget
+from sandboxmcp.render.receipt import counted, duration
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import checked_budget
-from sandboxmcp.tools.receipt import counted, duration
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner

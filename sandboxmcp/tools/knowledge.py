@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import ContentKind, Scope, Source
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
+from sandboxmcp.render.fence import named, one_line
+from sandboxmcp.render.items import Found
+from sandboxmcp.render.passages import Section, Seen, query_facts, section, unanswered, wanted
+from sandboxmcp.render.receipt import age_of, counted
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
-from sandboxmcp.tools.fence import named, one_line
 from sandboxmcp.tools.finding import affordable, find
-from sandboxmcp.tools.items import Found
-from sandboxmcp.tools.passages import Section, Seen, query_facts, section, unanswered, wanted
-from sandboxmcp.tools.receipt import age_of, counted
 from sandboxmcp.tools.refreshing import refresh
 
 _LISTED = 1_000

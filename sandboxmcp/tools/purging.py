@@ -11,12 +11,12 @@ from typing import Any
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Scope, Source
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.budget import checked_budget, cost, first_fitting
+from sandboxmcp.render.fence import one_line
+from sandboxmcp.render.receipt import counted
 from sandboxmcp.services import Services
 from sandboxmcp.store.web.pages import PREVIEW_S
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import checked_budget, cost, first_fitting
-from sandboxmcp.tools.fence import one_line
-from sandboxmcp.tools.receipt import counted
 
 _MOST = 1_000_000
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Source
+from sandboxmcp.render.answer import Answer, answer
+from sandboxmcp.render.budget import Page, checked_budget, cost, cut
+from sandboxmcp.render.fence import numbered, one_line
+from sandboxmcp.render.paging import Cursor, Shown, page_around, page_from, parse_citation, parse_cursor
+from sandboxmcp.render.receipt import counted
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer, answer
-from sandboxmcp.tools.budget import Page, checked_budget, cost, cut
-from sandboxmcp.tools.fence import numbered, one_line
-from sandboxmcp.tools.paging import Cursor, Shown, page_around, page_from, parse_citation, parse_cursor
-from sandboxmcp.tools.receipt import counted
 
 _MATCHES = 2_000
 """Matching lines that are fetched at a time; more are reached by the cursor."""

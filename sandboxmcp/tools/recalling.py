@@ -7,12 +7,12 @@ from typing import Any
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Source
+from sandboxmcp.render.answer import Answer
+from sandboxmcp.render.items import Item, Stream
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
 from sandboxmcp.tools.answering import answer_of
-from sandboxmcp.tools.items import Item, Stream
 from sandboxmcp.tools.remember import stored_stream
-from sandboxmcp.tools.running import Job
+from sandboxmcp.tools.script_runs import Job
 
 
 def recalled_answer(

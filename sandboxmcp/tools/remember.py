@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Hit, NewSource, Origin, Outcome, Scope, Source, StreamCapture
+from sandboxmcp.render.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines, looks_like_error
+from sandboxmcp.render.items import THRESHOLD, Item, Stream, short_stream
 from sandboxmcp.services import Services
-from sandboxmcp.tools.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines, looks_like_error
-from sandboxmcp.tools.items import THRESHOLD, Item, Stream, short_stream
 
 _LINE_BYTES = 2_000
 """More of one line is never shown in an extract."""

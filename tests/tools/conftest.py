@@ -12,9 +12,9 @@ import pytest
 
 from sandboxmcp.core.model import Outcome, Script, Source, Status, Verdict
 from sandboxmcp.core.settings import load_settings
+from sandboxmcp.render.extract import Numbered
+from sandboxmcp.render.items import THRESHOLD, Item, Stream, short_stream
 from sandboxmcp.services import Services
-from sandboxmcp.tools.extract import Numbered
-from sandboxmcp.tools.items import THRESHOLD, Item, Stream, short_stream
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sandboxmcp.core.model import Hit
+from sandboxmcp.render.items import Others
 from sandboxmcp.tools.alike import told_once, without_blank_edges
-from sandboxmcp.tools.items import Others
 
 DIGESTS = {"h1": "same", "h2": "same", "h3": "other"}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.tokens import estimate_tokens
-from sandboxmcp.tools.budget import Page, checked_budget, cost, cut, fair_shares, first_fitting, last_fitting, total_cost
+from sandboxmcp.render.budget import Page, checked_budget, cost, cut, fair_shares, first_fitting, last_fitting, total_cost
 
 lines = st.lists(st.text(alphabet=st.characters(exclude_characters="\n")), max_size=30)
 

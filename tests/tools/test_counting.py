@@ -6,7 +6,7 @@ import pytest
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.services import Services
-from sandboxmcp.tools.counting import count_call
+from sandboxmcp.tools.usage_stats import count_call
 
 
 def test_a_call_that_cannot_be_counted_is_told_without_the_fix(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

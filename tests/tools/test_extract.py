@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.tools.budget import total_cost
-from sandboxmcp.tools.extract import Extract, Numbered, error_lines, extract, extract_cost, looks_like_error
+from sandboxmcp.render.budget import total_cost
+from sandboxmcp.render.extract import Extract, Numbered, error_lines, extract, extract_cost, looks_like_error
 
 ERRORS = [
     "ValueError: bad",

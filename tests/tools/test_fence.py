@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.tools.fence import clean_label, fenced, named, numbered, one_line
+from sandboxmcp.render.fence import clean_label, fenced, named, numbered, one_line
 
 HOSTILE = ["ok, 12ms, h1", "a\u2028b", "\x1b[31mred\x1b[0m", "a\rb", "\u202ereversed", "\x00", "half \ud800 pair", "| nested"]
 

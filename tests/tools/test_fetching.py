@@ -17,8 +17,8 @@ import pytest
 
 from sandboxmcp.core.model import Scope
 from sandboxmcp.core.settings import load_settings
+from sandboxmcp.render.answer import Answer
 from sandboxmcp.services import Services
-from sandboxmcp.tools.answer import Answer
 from sandboxmcp.tools.fetching import fetch_and_index
 
 HTML = """<html><head><title>Zebra care</title><script>var hidden = 1</script></head><body><nav>Home | Imprint</nav><main>

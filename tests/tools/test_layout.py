@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from sandboxmcp.core.model import Hit
 from sandboxmcp.core.tokens import estimate_tokens
-from sandboxmcp.tools.extract import Numbered
-from sandboxmcp.tools.items import Found, Item, Stream
-from sandboxmcp.tools.layout import all_whole, lay_out, must_condense
+from sandboxmcp.render.extract import Numbered
+from sandboxmcp.render.items import Found, Item, Stream
+from sandboxmcp.render.layout import all_whole, lay_out, must_condense
 
 BIG = "".join(f"line {number} status={'ERROR' if number % 97 == 0 else 'ok'} filler text\n" for number in range(1, 1501))
 TRACEBACK = 'Traceback (most recent call last):\n  File "<script>", line 1, in <module>\nValueError: x\n'

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.tools.budget import total_cost
-from sandboxmcp.tools.paging import Cursor, Fetch, page_around, page_from, parse_citation, parse_cursor
+from sandboxmcp.render.budget import total_cost
+from sandboxmcp.render.paging import Cursor, Fetch, page_around, page_from, parse_citation, parse_cursor
 
 texts = st.lists(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=120), min_size=1, max_size=40)
 

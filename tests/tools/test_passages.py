@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sandboxmcp.core.model import Hit
-from sandboxmcp.tools.budget import total_cost
-from sandboxmcp.tools.items import Found, Others
-from sandboxmcp.tools.passages import Seen, section
+from sandboxmcp.render.budget import total_cost
+from sandboxmcp.render.items import Found, Others
+from sandboxmcp.render.passages import Seen, section
 
 
 def hit(first: int, text: str, score: float = 1.0, handle: str = "h1", **more: Any) -> Hit:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sandboxmcp.core.model import NewSource, Outcome, Script, StreamCapture
+from sandboxmcp.render.items import Stream
 from sandboxmcp.services import Services
-from sandboxmcp.tools.items import Stream
 from sandboxmcp.tools.remember import remember, with_error_lines
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
-from sandboxmcp.tools.blocks import CITED, SMALLEST, Block, Room, beside, best_line, fitting, may_fit, price, words_of
-from sandboxmcp.tools.budget import Page, cost, cut, total_cost
-from sandboxmcp.tools.fence import fenced, one_line
-from sandboxmcp.tools.items import Found
-from sandboxmcp.tools.receipt import counted
+from sandboxmcp.render.blocks import CITED, SMALLEST, Block, Room, beside, best_line, fitting, may_fit, price, words_of
+from sandboxmcp.render.budget import Page, cost, cut, total_cost
+from sandboxmcp.render.fence import fenced, one_line
+from sandboxmcp.render.items import Found
+from sandboxmcp.render.receipt import counted
 
 _MANY = 60
 _LEAST_LINE = 30

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.tools.budget import ELLIPSIS, Page, cost, cut
-from sandboxmcp.tools.fence import MARK, fenced, harmless
+from sandboxmcp.render.budget import ELLIPSIS, Page, cost, cut
+from sandboxmcp.render.fence import MARK, fenced, harmless
 
 _SLAB = 200
 """Lines fetched at a time."""

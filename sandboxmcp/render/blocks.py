@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from sandboxmcp.core.model import Hit
 from sandboxmcp.core.words import HEADINGS_BETWEEN, STOP_WORDS, folded, pieces_of, words_in
-from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, exact_cost
-from sandboxmcp.tools.extract import GAP, RUN
-from sandboxmcp.tools.fence import fenced, named, one_line
-from sandboxmcp.tools.items import GONE, Found
-from sandboxmcp.tools.receipt import counted
+from sandboxmcp.render.budget import ELLIPSIS, cost, cut, exact_cost
+from sandboxmcp.render.extract import GAP, RUN
+from sandboxmcp.render.fence import fenced, named, one_line
+from sandboxmcp.render.items import GONE, Found
+from sandboxmcp.render.receipt import counted
 
 LINE_TOKENS = 200
 """What one line of a passage may cost; the store cuts longer ones around what was searched for, here they lose their end."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandboxmcp.core.model import Outcome, Source, StreamCapture
-from sandboxmcp.tools.fence import one_line
-from sandboxmcp.tools.items import Item
+from sandboxmcp.render.fence import one_line
+from sandboxmcp.render.items import Item
 
 _REASON_LENGTH = 400
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sandboxmcp.tools.budget import cost, cut, fair_shares, total_cost
-from sandboxmcp.tools.fence import numbered
+from sandboxmcp.render.budget import cost, cut, fair_shares, total_cost
+from sandboxmcp.render.fence import numbered
 
 HEAD_LINES = 20
 TAIL_LINES = 20

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from sandboxmcp.core.model import Source
-from sandboxmcp.tools.budget import Page, cost, first_fitting, total_cost
-from sandboxmcp.tools.claims import Claim, item_claims, shared
-from sandboxmcp.tools.fence import fenced
-from sandboxmcp.tools.items import Found, Item
-from sandboxmcp.tools.passages import Section, Seen, least, section, unanswered, wanted
-from sandboxmcp.tools.receipt import reason, receipt, tally
+from sandboxmcp.render.allocation import Claim, item_claims, shared
+from sandboxmcp.render.budget import Page, cost, first_fitting, total_cost
+from sandboxmcp.render.fence import fenced
+from sandboxmcp.render.items import Found, Item
+from sandboxmcp.render.passages import Section, Seen, least, section, unanswered, wanted
+from sandboxmcp.render.receipt import reason, receipt, tally
 
 _RECEIPTS_SHARE = 0.6
 """Part of the budget that receipts may take before their list is condensed."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sandboxmcp.core.model import Hit, Outcome, Source
-from sandboxmcp.tools.extract import HEAD_LINES, TAIL_LINES, Numbered, error_lines
+from sandboxmcp.render.extract import HEAD_LINES, TAIL_LINES, Numbered, error_lines
 
 GONE = " (its file is gone)"
 """What stands behind the label of a passage whose file has been deleted."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandboxmcp.core.errors import SandboxmcpError
-from sandboxmcp.tools.budget import MINIMUM, Page, checked_budget, cut
-from sandboxmcp.tools.fence import harmless
+from sandboxmcp.render.budget import MINIMUM, Page, checked_budget, cut
+from sandboxmcp.render.fence import harmless
 
 DEFAULT_BUDGET = 2_000
 

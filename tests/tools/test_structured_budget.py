@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxmcp.tools.condensed import condensed, facts_cost
+from sandboxmcp.render.structured_budget import condensed, facts_cost
 
 ITEMS = [{"label": f"#{number}", "status": "ok", "bytes": 12, "handle": f"abc{number}"} for number in range(200)]
 

@@ -13,10 +13,10 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, StoreError
 from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
+from sandboxmcp.render.items import Item
 from sandboxmcp.services import Services
 from sandboxmcp.tools.asking import ask_first, settled
-from sandboxmcp.tools.items import Item
-from sandboxmcp.tools.logged import verdict_facts
+from sandboxmcp.tools.audit_record import verdict_facts
 from sandboxmcp.tools.remember import remember
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sandboxmcp.core.model import Source
-from sandboxmcp.tools.budget import ELLIPSIS, cost, cut, fair_shares, last_fitting, total_cost
-from sandboxmcp.tools.extract import LINE_TOKENS, Extract, extract, extract_cost
-from sandboxmcp.tools.fence import fenced
-from sandboxmcp.tools.items import Item, Stream
-from sandboxmcp.tools.receipt import counted, reason
+from sandboxmcp.render.budget import ELLIPSIS, cost, cut, fair_shares, last_fitting, total_cost
+from sandboxmcp.render.extract import LINE_TOKENS, Extract, extract, extract_cost
+from sandboxmcp.render.fence import fenced
+from sandboxmcp.render.items import Item, Stream
+from sandboxmcp.render.receipt import counted, reason
 
 _CAPTURED = re.compile(r"\d*\|")
 _FIRST_OF_STDERR = 5
