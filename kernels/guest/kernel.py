@@ -23,8 +23,8 @@ import subprocess
 import sys
 import warnings
 
-import courtesy
 import ipykernel.kernelapp
+import network_hint
 import processes
 import zmq
 import zmq.utils.garbage  # here: imported while a script runs, it would let go at the script's end of what is still being sent
@@ -243,7 +243,7 @@ def replace_streams():
         setattr(sys, f"__{name}__", stream)
     sys.addaudithook(flush_before_children)
     os.system = system
-    courtesy.install()
+    network_hint.install()
 
 
 def system(command):

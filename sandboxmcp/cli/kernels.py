@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sandboxmcp.cli.commands import command
-from sandboxmcp.cli.joining import kernel_called
+from sandboxmcp.cli.kernel_run import kernel_called
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sandboxmcp.cli.commands import command, show, use
-from sandboxmcp.cli.joining import ask_at_terminal, kernel_called, run_in_joined
+from sandboxmcp.cli.kernel_run import ask_at_terminal, kernel_called, run_in_joined
 from sandboxmcp.cli.scripts import language_of, language_to_run, script_text
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings

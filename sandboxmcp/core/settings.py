@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.regular import read_regular
+from sandboxmcp.core.safe_open import read_regular
 
 PROJECT_FILES = ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml")
 """Where a project's settings lie, the later winning."""

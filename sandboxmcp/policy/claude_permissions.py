@@ -14,7 +14,7 @@ from typing import Any
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action
-from sandboxmcp.core.regular import read_regular
+from sandboxmcp.core.safe_open import read_regular
 from sandboxmcp.policy.facts import Key
 from sandboxmcp.policy.packs.pack import Pack
 from sandboxmcp.policy.rules import Rule

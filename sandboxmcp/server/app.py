@@ -23,7 +23,7 @@ from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.asking import asker, questions_result
 from sandboxmcp.server.calls import CALLS
 from sandboxmcp.server.clients import hides_text
-from sandboxmcp.server.greeting import NAME
+from sandboxmcp.server.instructions import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
 from sandboxmcp.tools.asking import ASK, AnswersNeeded

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import BinaryIO
 
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.server.greeting import greeting
+from sandboxmcp.server.instructions import greeting
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ import anyio
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
-from sandboxmcp.shell.faces import Face, JsonFace, PipeFace, TerminalFace
+from sandboxmcp.shell.frontends import Face, JsonFace, PipeFace, TerminalFace
 from sandboxmcp.shell.plain import Lines, PlainPrompt
-from sandboxmcp.shell.session import Leave, Session
+from sandboxmcp.shell.shell_session import Leave, Session
 from sandboxmcp.tools.kernel_rpc import shared
 
 _INTERRUPTED = 130

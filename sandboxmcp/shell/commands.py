@@ -16,10 +16,10 @@ from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import Shared
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.fence import one_line
-from sandboxmcp.shell.seats import Joined, Own
+from sandboxmcp.shell.kernel_targets import Joined, Own
 
 if TYPE_CHECKING:
-    from sandboxmcp.shell.session import Session
+    from sandboxmcp.shell.shell_session import Session
 
 Handler = Callable[["Session", str], Awaitable[None]]
 
@@ -210,7 +210,7 @@ async def _lang(session: Session, argument: str) -> None:
 
 
 async def _quit(session: Session, argument: str) -> None:
-    from sandboxmcp.shell.session import Leave
+    from sandboxmcp.shell.shell_session import Leave
 
     raise Leave
 

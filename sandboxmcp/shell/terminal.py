@@ -22,7 +22,7 @@ from prompt_toolkit.lexers import DynamicLexer, Lexer, PygmentsLexer, SimpleLexe
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.shell.commands import COMMANDS
 from sandboxmcp.shell.inputs import wants_more
-from sandboxmcp.shell.session import Session
+from sandboxmcp.shell.shell_session import Session
 
 _INDENT = "    "
 _PYGMENTS = {"shell": "bash", "r": "splus"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.core.regular import read_regular
+from sandboxmcp.core.safe_open import read_regular
 from sandboxmcp.tools.roots import require_inside
 
 _WILD = frozenset("*?[")

@@ -56,7 +56,7 @@ def test_no_server_of_the_host_is_reached_by_python(refused):
             "udp": "connect(socket.AF_INET, ('192.0.2.1', 53), socket.SOCK_DGRAM)",
         }
         found = refused(tried, perhaps={"udp"})
-        # Not loopback: in our kernels the courtesy (kernels/guest/courtesy.py) speaks before the wall does.
+        # Not loopback: in our kernels the hint (kernels/guest/network_hint.py) speaks before the wall does.
         assert (found["tcp"], found["udp"], len(came)) == ("ECONNREFUSED", "EPERM", 2)
 
 
@@ -76,7 +76,7 @@ for attempt in (
 """
 
 
-def test_the_wall_stands_where_the_courtesy_is_not(inside):
+def test_the_wall_stands_where_the_hint_is_not(inside):
     """Audit hooks end at exec: a child interpreter has none."""
     ran = inside.run(f"import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-c', {ROUND_THE_COURTESY!r}])\nNone")
     assert ran.text.split() == ["ENETUNREACH", "ENETUNREACH", "gaierror"]

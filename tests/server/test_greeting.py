@@ -14,7 +14,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
-from sandboxmcp.server.greeting import REVISIONS, greeting
+from sandboxmcp.server.instructions import REVISIONS, greeting
 from sandboxmcp.services import Services
 
 

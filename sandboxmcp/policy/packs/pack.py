@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.model import Action, Setting
-from sandboxmcp.core.regular import read_regular
+from sandboxmcp.core.safe_open import read_regular
 from sandboxmcp.core.settings import demand, flatten
 from sandboxmcp.policy.conditions import CONDITIONS
 from sandboxmcp.policy.facts import Key

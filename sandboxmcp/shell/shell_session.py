@@ -16,11 +16,11 @@ from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.script_run import HEED_S, Begun
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.services import Services
-from sandboxmcp.shell.faces import Face
 from sandboxmcp.shell.follow import Follower, StreamName
+from sandboxmcp.shell.frontends import Face
 from sandboxmcp.shell.inputs import Input, parse
+from sandboxmcp.shell.kernel_targets import Joined, OnBegin, Own, Seat
 from sandboxmcp.shell.screen import Left, Output
-from sandboxmcp.shell.seats import Joined, OnBegin, Own, Seat
 from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.interactive import Desk
 

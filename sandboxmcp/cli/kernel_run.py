@@ -43,7 +43,7 @@ async def run_in_joined(
     """
     import anyio.to_thread
 
-    from sandboxmcp.shell.seats import Joined
+    from sandboxmcp.shell.kernel_targets import Joined
     from sandboxmcp.tools.recalling import recalled_answer
 
     seat = await Joined.join(kernel)
