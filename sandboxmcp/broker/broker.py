@@ -18,7 +18,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.policy.programs.addresses import address_rules
 from sandboxmcp.policy.programs.brokered_programs import Brokered
 from sandboxmcp.sandbox.bwrap import Bind
-from sandboxmcp.sandbox.interpreter import Interpreter, running_interpreter
+from sandboxmcp.sandbox.installations import Interpreter, running_interpreter
 
 AUDIT_FILE = "policy.log"
 _MOST_AT_ONCE = 8

@@ -31,7 +31,7 @@ from sandboxmcp.policy.programs.order import Refusal
 from sandboxmcp.policy.programs.shapes import INPUTS, RESULTS, ProgramOrder
 from sandboxmcp.sandbox.bwrap import GUEST, Bind
 from sandboxmcp.sandbox.cgroup import make_control_group
-from sandboxmcp.sandbox.interpreter import Interpreter
+from sandboxmcp.sandbox.installations import Interpreter
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.usage import memory_of, page_tables, tree
 from sandboxmcp.sandbox.watch import in_gib

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sandboxmcp.core.misspelt import misspelt_variables
+from sandboxmcp.core.settings import misspelt_variables
 
 
 def tell_misspelt() -> None:

@@ -28,43 +28,44 @@ def add_to(group: typer.Typer) -> None:
         patch: Annotated[bool, typer.Option("--patch", help="Show the lines of changed texts.")] = False,
     ) -> int:
         """List what scripts have added (A), changed (M) and deleted (D)."""
-        from sandboxmcp.sandbox.overlay import changes
+        from sandboxmcp.sandbox.overlay.changes import changes
+        from sandboxmcp.sandbox.overlay.changes import patch as patch_of
         from sandboxmcp.sandbox.overlay.layer import layer_of
 
         project = settings.workspace.resolve()
         layer = layer_of(settings.data_dir, project)
-        found = list(changes.changes(layer, project))
+        found = list(changes(layer, project))
         lines = []
         for change in found:
             lines.append(_line(change))
-            lines += changes.patch(layer, project, change) if patch else []
+            lines += patch_of(layer, project, change) if patch else []
         _tell(as_json, lines or ["no changes"], changes=[asdict(change) for change in found])
         return 0
 
     @command(workspace, "apply")
-    def apply(settings: Settings, as_json: bool) -> int:
+    def apply_changes(settings: Settings, as_json: bool) -> int:
         """Carry the changes over into the project, protected paths left out, and forget them."""
-        from sandboxmcp.sandbox.overlay import apply as applying
-        from sandboxmcp.sandbox.overlay import layer as overlay
+        from sandboxmcp.sandbox.overlay.apply import apply
+        from sandboxmcp.sandbox.overlay.layer import layer_of, settle
 
         project = settings.workspace.resolve()
-        layer = overlay.layer_of(settings.data_dir, project)
-        done, skipped = applying.apply(layer, project) if layer.exists() else ([], [])
-        overlay.settle(layer)
+        layer = layer_of(settings.data_dir, project)
+        done, skipped = apply(layer, project) if layer.exists() else ([], [])
+        settle(layer)
         lines = [_line(change) for change in done] + [f"left out: {_line(change)}" for change in skipped]
         _tell(as_json, lines or ["no changes"], applied=[asdict(one) for one in done], left_out=[asdict(one) for one in skipped])
         return 0
 
     @command(workspace, "discard")
-    def discard(settings: Settings, as_json: bool) -> int:
+    def discard_changes(settings: Settings, as_json: bool) -> int:
         """Forget the changes."""
-        from sandboxmcp.sandbox.overlay import changes
-        from sandboxmcp.sandbox.overlay import layer as overlay
+        from sandboxmcp.sandbox.overlay.changes import changes
+        from sandboxmcp.sandbox.overlay.layer import discard, layer_of
 
         project = settings.workspace.resolve()
-        layer = overlay.layer_of(settings.data_dir, project)
-        number = len(list(changes.changes(layer, project)))
-        overlay.discard(layer)
+        layer = layer_of(settings.data_dir, project)
+        number = len(list(changes(layer, project)))
+        discard(layer)
         _tell(as_json, [f"{counted(number, 'change')} discarded"], discarded=number)
         return 0
 

@@ -5,7 +5,6 @@ __all__ = [
     "database",
     "errors",
     "folders",
-    "misspelt",
     "model",
     "processes",
     "resources",

@@ -284,7 +284,7 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
     for name, value in flatten(table):
         key = _BY_NAME.get(name)
         if key is None:
-            from sandboxmcp.core.near import nearest
+            from sandboxmcp.core.did_you_mean import nearest
 
             near = nearest(name, _BY_NAME)
             hint = f"Did you mean {near!r}? " if near else ""
@@ -343,3 +343,21 @@ def _parsed(key: Key, value: Any, where: str) -> Any:
         return key.parse(value)
     except ValueError as error:
         raise UsageError(f"{where} {error}, not {value!r}") from None
+
+
+_NO_SETTINGS = frozenset({"SANDBOXMCP_GOLDEN", "SANDBOXMCP_SANDBOX", "SANDBOXMCP_SOAK"})
+"""Variables of our own tests."""
+
+
+def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable that is called like a setting of ours and is none; blank ones count as unset."""
+    known = {key.variable for key in KEYS} | _NO_SETTINGS
+    unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in known and value.strip())
+    return [f"the variable {name[:80]} is no setting and changes nothing{_nearest(name)}" for name in unknown]
+
+
+def _nearest(name: str) -> str:
+    from sandboxmcp.core.did_you_mean import nearest
+
+    near = nearest(name.removeprefix(PREFIX), (key.variable.removeprefix(PREFIX) for key in KEYS))
+    return f"; did you mean {PREFIX}{near}?" if near else "; sandboxmcp help settings lists those there are"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sandboxmcp.core.words import folded, words_in
 from sandboxmcp.render.budget import cost, cut, fair_shares, total_cost
 from sandboxmcp.render.fence import numbered
 
@@ -155,3 +156,18 @@ def _apart(*groups: Sequence[int]) -> list[list[int]]:
         apart.append([number for number in group if number not in seen])
         seen.update(group)
     return apart
+
+
+_ENDINGS = frozenset("s es d ed e er ers ing ly".split())
+
+
+def worth_searching(terms: Iterable[str], queries: Sequence[str]) -> list[str]:
+    """The terms, in their order, without those of the queries (in any form) and without row numbers, hashes and the like."""
+    asked = {folded(word) for query in queries for word in words_in(query)}
+    return [term for term in terms if not any(map(str.isdigit, term)) and not any(_same(folded(term), word) for word in asked)]
+
+
+def _same(one: str, other: str) -> bool:
+    """Equal up to an ending: `package` and `packages`."""
+    short, long = sorted((one, other), key=len)
+    return one == other or (long.startswith(short) and long[len(short) :] in _ENDINGS)

@@ -4,7 +4,7 @@ __all__ = [
     "bwrap",
     "cgroup",
     "hints",
-    "interpreter",
+    "installations",
     "overlay",
     "plan",
     "probe",

@@ -23,13 +23,12 @@ from sandboxmcp.sandbox.bwrap import (
     SandboxProfile,
     mountpoints_between,
 )
-from sandboxmcp.sandbox.interpreter import Interpreter, outermost, running_interpreter
+from sandboxmcp.sandbox.installations import Interpreter, outermost, path_of, running_interpreter, tool_folders
 from sandboxmcp.sandbox.overlay.layer import layer_of, prepare
 from sandboxmcp.sandbox.protection import Protection, look_at
 from sandboxmcp.sandbox.repositories.git_exec_paths import settings_in, user_settings
 from sandboxmcp.sandbox.repositories.git_folder import outside_folders
 from sandboxmcp.sandbox.repositories.watch import Repositories
-from sandboxmcp.sandbox.tools import path_of, tool_folders
 from sandboxmcp.sandbox.workspace.git_masks import FILTER_SETTINGS, filter_files
 from sandboxmcp.sandbox.workspace.location import checked_workspace
 from sandboxmcp.sandbox.workspace.masked_copies import MaskedCopies, Masker, blank, certain

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -22,7 +23,6 @@ from sandboxmcp.render.structured_budget import condensed
 from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.asking import asker, questions_result
 from sandboxmcp.server.calls import CALLS
-from sandboxmcp.server.clients import hides_text
 from sandboxmcp.server.instructions import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
 from sandboxmcp.services import Services
@@ -111,3 +111,23 @@ def _result(reply: Answer) -> types.CallToolResult:
         for picture in reply.pictures
     ]
     return types.CallToolResult(content=content, structured_content=dict(reply.structured) or None, is_error=reply.is_error)
+
+
+HIDING_TEXT = (
+    # Looked up in November 2026. A result that has structuredContent reaches the model without its text:
+    "claude-code",  # anthropics/claude-code#79944, shown there with 2.1.280 on 2026-09-22; errors are the other way round, #86032
+    "visual-studio-code",  # microsoft/vscode#290063; also its Insiders
+    "vscode",
+    "codex",  # calls itself codex-mcp-client; anomalyco/opencode#32074 says that it does the same
+    "opencode",  # since that pull request, 2026-06-12
+    # Not claude-ai (anthropics/claude-code#55677: both arrive) and not Cursor, cursor-vscode (#79944: the text arrives).
+)
+"""Beginnings of the names that clients give themselves, in small letters with hyphens between the words."""
+
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
+
+
+def hides_text(client: str | None) -> bool:
+    """Whether a client of that name (`clientInfo.name`; None: it gave none) hides the text beside structured content."""
+    name = _BETWEEN_WORDS.sub("-", (client or "").strip().casefold())
+    return any(name == known or name.startswith(known + "-") for known in HIDING_TEXT)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError
-from sandboxmcp.core.misspelt import misspelt_variables
+from sandboxmcp.core.settings import misspelt_variables
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.receipt import counted

@@ -10,12 +10,12 @@ from typing import Any
 from sandboxmcp.core.model import NewSource, Scope, Source
 from sandboxmcp.render.answer import Answer, Picture, answer
 from sandboxmcp.render.budget import total_cost
+from sandboxmcp.render.extract import worth_searching
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.items import Found, Item
 from sandboxmcp.render.layout import all_whole, lay_out, must_condense
 from sandboxmcp.render.passages import Section, query_facts
 from sandboxmcp.render.receipt import receipt, row
-from sandboxmcp.render.terms import worth_searching
 from sandboxmcp.services import Services
 from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.remember import with_error_lines

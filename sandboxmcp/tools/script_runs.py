@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -16,7 +17,6 @@ from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
 from sandboxmcp.render.items import Item
 from sandboxmcp.services import Services
 from sandboxmcp.tools.asking import ask_first, settled
-from sandboxmcp.tools.audit_record import verdict_facts
 from sandboxmcp.tools.remember import remember
 
 if TYPE_CHECKING:
@@ -174,3 +174,25 @@ class _Run:
             origin=job.origin,
             batch=job.batch,
         )
+
+
+def verdict_facts(services: Services, script: Script, label: str, said: Verdict, verdict: Verdict) -> dict[str, Any]:
+    """What the audit log keeps of one verdict; of the code only its digest, since code may hold secrets.
+
+    `said` is what the policy said, `verdict` what came of it once the user had been asked.
+    """
+    return {
+        "session": services.session,
+        "project": services.project,
+        "setting": "kernel",
+        "label": label,
+        "language": script.language,
+        "code": hashlib.sha256(script.code.encode("utf-8", "surrogatepass")).hexdigest()[:16],
+        "verdict": verdict.action,
+        "asked": said.action == "ask",
+        "pack": said.pack,
+        "rule": said.rule,
+        "program": said.program,
+        "line": said.line,
+        "unknown": len(said.unknown),
+    }

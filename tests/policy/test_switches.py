@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandboxmcp.policy.analysis.cmd import as_shell
+from sandboxmcp.policy.analysis.windows_shells import cmd_as_shell
 from sandboxmcp.policy.engine import Engine
 from sandboxmcp.policy.programs.switches import decoded
 
@@ -80,7 +80,7 @@ def test_decoding_never_fails(text: str) -> None:
 
 
 def test_batch_code_is_said_in_the_shells_words() -> None:
-    said = as_shell('"@echo it\'s ^& "%x%" & type C:\\a\\b.txt > nul"')
+    said = cmd_as_shell('"@echo it\'s ^& "%x%" & type C:\\a\\b.txt > nul"')
     assert said == "echo it\\'s & '%x%' & type C:/a/b.txt > nul"
 
 

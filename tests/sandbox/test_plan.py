@@ -11,7 +11,7 @@ import pytest
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.sandbox.bwrap import GUEST, Bind
-from sandboxmcp.sandbox.interpreter import running_interpreter
+from sandboxmcp.sandbox.installations import running_interpreter
 from sandboxmcp.sandbox.plan import plan_sandbox
 from sandboxmcp.sandbox.workspace.location import checked_workspace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandboxmcp.server.clients import hides_text
+from sandboxmcp.server.app import hides_text
 
 NAMES = [
     ("claude-code", True),

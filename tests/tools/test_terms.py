@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandboxmcp.render.terms import worth_searching
+from sandboxmcp.render.extract import worth_searching
 
 
 def test_numbered_words_and_words_of_the_queries_are_dropped() -> None:

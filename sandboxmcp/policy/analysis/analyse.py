@@ -50,18 +50,18 @@ def _analyse(piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
 def _by_language(language: str, piece: Embedded, knowledge: Knowledge) -> tuple[Fact, ...]:
     code, stdout, stderr = piece.code, piece.stdout, piece.stderr
     if language in ("shell", "cmd"):
-        from sandboxmcp.policy.analysis.cmd import as_shell
         from sandboxmcp.policy.analysis.shell import shell_facts
         from sandboxmcp.policy.analysis.shell_streams import Streams
+        from sandboxmcp.policy.analysis.windows_shells import cmd_as_shell
 
-        plain = as_shell(code) if language == "cmd" else code
+        plain = cmd_as_shell(code) if language == "cmd" else code
         return shell_facts(plain, knowledge, Streams({"1": stdout, "2": stderr}, piece.stdin, piece.piped), piece.arguments)
     if language == "python":
         from sandboxmcp.policy.analysis.python import python_facts
 
         return python_facts(code, knowledge)
     if language == "powershell":
-        from sandboxmcp.policy.analysis.powershell import powershell_facts
+        from sandboxmcp.policy.analysis.windows_shells import powershell_facts
 
         return powershell_facts(code, knowledge, stdout, stderr)
     if language in ("awk", "crontab", "make", "sed"):

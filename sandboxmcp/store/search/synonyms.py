@@ -1,7 +1,7 @@
 """Words that stand for one another in questions about programs, their output and their manuals.
 
-From common usage, by subject, in synonyms.txt. Every word of a line there stands for the others of that line, at a low weight; a word
-may be on several lines. Stemming reaches the other forms of a word, so one form of each is enough.
+From common usage, by subject, in synonyms.txt. Every word of a line there stands for the others of that line, at a low weight; a
+word may be on several lines. Stemming reaches the other forms of a word, so one form of each is enough.
 """
 
 from __future__ import annotations

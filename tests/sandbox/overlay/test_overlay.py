@@ -14,7 +14,7 @@ import pytest
 from sandboxmcp.core.errors import SandboxUnavailable, UsageError
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.sandbox import locate
-from sandboxmcp.sandbox.overlay import apply as applying
+from sandboxmcp.sandbox.overlay import apply as apply_module
 from sandboxmcp.sandbox.overlay.apply import apply
 from sandboxmcp.sandbox.overlay.changes import Change, changes, patch
 from sandboxmcp.sandbox.overlay.layer import discard, layer_of, prepare, release, settle
@@ -256,7 +256,7 @@ def test_what_is_swapped_between_the_look_and_the_copy_leads_nowhere(tmp_path, s
     assert seen == [Change("folder", "d"), Change("added", "d/f")]
     swap(layer / "upper", tmp_path / "host")
     root, upper = os.open(workspace, os.O_RDONLY), os.open(layer / "upper", os.O_RDONLY)
-    carried = [applying._carried(root, upper, change) for change in seen]
+    carried = [apply_module._carried(root, upper, change) for change in seen]
     os.close(root)
     os.close(upper)
     texts = [path.read_text() for path in workspace.rglob("*") if path.is_file() and not path.is_symlink()]

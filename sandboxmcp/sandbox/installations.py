@@ -1,4 +1,4 @@
-"""What of a Python installation must be visible inside for its interpreter to start there."""
+"""Installations outside /usr that are visible inside: Python's own, and those that the user's settings name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from sandboxmcp.core.errors import UsageError
 
 _INSTALLATION = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg")
 
@@ -72,3 +74,26 @@ def _system(path: str) -> bool:
 
 def _below(path: str, folder: str) -> bool:
     return path != folder and path.startswith(folder + "/")
+
+
+def tool_folders(names: Iterable[str]) -> tuple[str, ...]:
+    """The real folders behind the setting, each once; those of /usr are inside anyway.
+
+    Raises:
+        UsageError: one is missing, or is so large a part of the machine that it would show what nobody meant to.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        folder = os.path.realpath(os.path.expanduser(name))
+        if not os.path.isdir(folder):
+            raise UsageError(f"tool_folders names {name}, which is no folder", "Correct or remove it.")
+        if Path.home().is_relative_to(folder) or folder.count("/") < 2:
+            raise UsageError(f"tool_folders names {name}, which holds more than an installation", "Name the installation itself.")
+        if not folder.startswith("/usr/"):
+            found[folder] = None
+    return tuple(found)
+
+
+def path_of(folder: str) -> str:
+    """The folder of an installation's commands."""
+    return f"{folder}/bin" if os.path.isdir(f"{folder}/bin") else folder

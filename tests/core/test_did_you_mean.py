@@ -2,8 +2,7 @@
 
 import pytest
 
-from sandboxmcp.core.misspelt import misspelt_variables
-from sandboxmcp.core.settings import KEYS
+from sandboxmcp.core.settings import KEYS, misspelt_variables
 
 TOLD = {
     "SANDBOXMCP_LIMTS_MEMORY": "; did you mean SANDBOXMCP_LIMITS_MEMORY?",
