@@ -218,7 +218,7 @@ def test_a_megabyte_on_one_line_is_found_and_cited_as_that_line(tmp_path):
 
 def test_an_interrupted_add_leaves_no_draft(tmp_path, monkeypatch):
     with Store(tmp_path) as store:
-        monkeypatch.setattr("sandboxmcp.store.catalogue.insert", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        monkeypatch.setattr("sandboxmcp.store.index.catalogue.insert", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             store.add(NewSource("x", "execute", "p", "s"), "text")
     assert [path for path in tmp_path.rglob("*") if path.suffix == ".zst" or path.name.startswith(".draft")] == []
