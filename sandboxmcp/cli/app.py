@@ -38,8 +38,9 @@ class _Ordered(TyperGroup):
 def _application() -> typer.Typer:
     group = typer.Typer(name="sandboxmcp", cls=_Ordered, help=_HELP, add_completion=False, pretty_exceptions_enable=False)
     group.callback(invoke_without_command=True)(_alone)
-    for module in (run, shell, knowledge, kernels, jobs, workspace, policy, serve, admin, completion, help):
+    for module in (run, shell, knowledge, kernels, jobs, workspace, policy, serve, admin, completion):
         module.add_to(group)
+    help.add_to(group, run_command_line)
     return group
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import Annotated, Any
 
@@ -13,8 +14,8 @@ from sandboxmcp.cli.commands import command, flag_of
 from sandboxmcp.core.settings import KEYS, Key, Settings
 
 
-def add_to(group: typer.Typer) -> None:
-    """Register the command."""
+def add_to(group: typer.Typer, run: Callable[[Sequence[str]], int]) -> None:
+    """Register the command. `run` runs a command line and returns its exit code."""
 
     @command(group, "help", acts=())
     def help_(
@@ -27,7 +28,7 @@ def add_to(group: typer.Typer) -> None:
         Each with its flag, its variable, what is in force and what it is.
         """
         if about != ["settings"]:
-            return _of_a_command(about or [], as_json)
+            return _of_a_command(about or [], as_json, run)
         if as_json:
             rows = [{"flag": flag_of(key), "variable": key.variable, "value": _shown(settings[key.name])} for key in KEYS]
             print(json.dumps({"ok": True, "settings": rows}))
@@ -36,14 +37,12 @@ def add_to(group: typer.Typer) -> None:
         return 0
 
 
-def _of_a_command(words: list[str], as_json: bool) -> int:
-    from sandboxmcp.cli.app import run_command_line
-
+def _of_a_command(words: list[str], as_json: bool, run: Callable[[Sequence[str]], int]) -> int:
     asked = [*words, "--help"]
     if not as_json:
-        return run_command_line(asked)
+        return run(asked)
     with redirect_stdout(io.StringIO()) as said:
-        code = run_command_line([*asked, "--json"] if words else asked)
+        code = run([*asked, "--json"] if words else asked)
     print(json.dumps({"ok": True, "text": said.getvalue()}) if code == 0 else said.getvalue().strip())
     return code
 

@@ -66,7 +66,7 @@ def _acting(action: str) -> Callable[..., int]:
     """The command for one action. It is the owner that carries it out: a signal of ours could meet another process."""
 
     def act(settings: Settings, as_json: bool, name: _Name) -> int:
-        from sandboxmcp.tools.kernel_rpc import ask_owner
+        from sandboxmcp.tools.kernel_client import ask_owner
         from sandboxmcp.tools.kernels import INTERRUPTED
 
         kernel = _found(settings, name)

@@ -23,7 +23,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from sandboxmcp.server.refusals import refusal
-from sandboxmcp.server.stdio import Wire
+from sandboxmcp.server.wire import Wire
 
 _AHEAD = 8
 """Lines of the client that are read before they are asked for."""

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.server.app import make_server
 from sandboxmcp.server.messages import messages
-from sandboxmcp.server.stdio import Wire
+from sandboxmcp.server.wire import Wire
 from sandboxmcp.services import Services
 from sandboxmcp.tools.kernel_rpc import shared
 

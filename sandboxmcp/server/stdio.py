@@ -8,34 +8,20 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import select
 import sys
 import threading
-from dataclasses import dataclass
 from importlib import import_module
-from typing import BinaryIO
 
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.server.instructions import greeting
-
-
-@dataclass(slots=True)
-class Wire:
-    """The two ends of the connection."""
-
-    incoming: BinaryIO
-    outgoing: BinaryIO
-    first: bytes = b""
-    """The first line, already read."""
-    answered: int | str | None = None
-    """The id of the request in it, if it was answered here."""
+from sandboxmcp.server.wire import Wire, take_over
 
 
 def serve_stdio(settings: Settings) -> int:
     """Serve one client; returns the exit code: 0 when it hung up, 128 + the number of the signal that ended it."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    wire = _take_over()
+    wire = take_over()
     importing = threading.Thread(target=import_module, args=("sandboxmcp.server.serving",), name="import")
     if not select.select([wire.incoming], [], [], 0)[0]:
         importing.start()  # nothing to read yet: use the time
@@ -45,18 +31,6 @@ def serve_stdio(settings: Settings) -> int:
     from sandboxmcp.server.serving import serve
 
     return serve(settings, wire)
-
-
-def _take_over() -> Wire:
-    wire = Wire(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:
-        os.dup2(nothing, 1)
-    os.close(nothing)
-    return wire
 
 
 def _greet(wire: Wire) -> None:

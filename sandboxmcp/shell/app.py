@@ -15,6 +15,7 @@ import anyio
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.services import Services
+from sandboxmcp.shell.commands import carry_out
 from sandboxmcp.shell.frontends import Face, JsonFace, PipeFace, TerminalFace
 from sandboxmcp.shell.plain import Lines, PlainPrompt
 from sandboxmcp.shell.shell_session import Leave, Session
@@ -71,7 +72,7 @@ class _Shell:
         self._person = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self._person and os.environ.get("TERM", "") not in _DUMB
         self._inputs: Inputs | None = None
-        self._session = Session(self._services, self._face())
+        self._session = Session(self._services, self._face(), carry_out)
 
     def _face(self) -> Face:
         if self._as_json:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio.to_thread
 
@@ -17,11 +17,9 @@ from sandboxmcp.kernels.registry import Shared
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.shell.kernel_targets import Joined, Own
+from sandboxmcp.shell.shell_session import Leave, Session
 
-if TYPE_CHECKING:
-    from sandboxmcp.shell.shell_session import Session
-
-Handler = Callable[["Session", str], Awaitable[None]]
+Handler = Callable[[Session, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +208,6 @@ async def _lang(session: Session, argument: str) -> None:
 
 
 async def _quit(session: Session, argument: str) -> None:
-    from sandboxmcp.shell.shell_session import Leave
-
     raise Leave
 
 

@@ -15,7 +15,7 @@ from sandboxmcp.kernels.registry import Shared
 from sandboxmcp.kernels.script_run import Begun
 from sandboxmcp.tools.asking import ASK, Ask, Question, nobody
 from sandboxmcp.tools.interactive import Desk
-from sandboxmcp.tools.kernel_rpc import LONGEST_LINE, connected
+from sandboxmcp.tools.kernel_client import LONGEST_LINE, connected
 
 OnBegin = Callable[[Begun], None]
 _ASKING_S = 6.0

@@ -32,6 +32,10 @@ _CODES = {"ok": 0, "denied": 3}
 _ENDINGS = {"killed": "killed", "timeout": "timed out", "cancelled": "cancelled"}
 
 
+CarryOut = Callable[["Session", str], Awaitable[None]]
+"""Runs a command of the shell's own: the session, and the line without its colon."""
+
+
 class Leave(Exception):
     """The person wants to go."""
 
@@ -39,9 +43,10 @@ class Leave(Exception):
 class Session:
     """Runs inputs one after the other. `code` is the exit code of the last one."""
 
-    def __init__(self, services: Services, face: Face) -> None:
+    def __init__(self, services: Services, face: Face, carry_out: CarryOut) -> None:
         self.services = services
         self.face = face
+        self._carry_out = carry_out
         self.desk = Desk(services)
         self.seat: Seat | None = None
         """None: the language keeps no state, and every input runs fresh."""
@@ -137,9 +142,7 @@ class Session:
 
     async def _do(self, given: Input) -> dict[str, Any]:
         if given.kind == "command":
-            from sandboxmcp.shell.commands import carry_out
-
-            await carry_out(self, given.text)
+            await self._carry_out(self, given.text)
             return {"code": 0}
         if given.kind == "shell":
             return await self._run(lambda begin: self.desk.run(given.text, "shell", None, begin))

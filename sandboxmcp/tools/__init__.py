@@ -7,6 +7,7 @@ __all__ = [
     "fetching",
     "interactive",
     "jobs",
+    "kernel_client",
     "kernel_rpc",
     "kernels",
     "knowledge",

@@ -208,7 +208,7 @@ def _elsewhere(services: Services, handle: str, action: str, budget: int) -> Ans
 
 def _asked_of_owner(services: Services, record: dict[str, Any], action: str, budget: int) -> Answer:
     """The other server's answer, given by it within the same budget."""
-    from sandboxmcp.tools.kernel_rpc import ask_owner
+    from sandboxmcp.tools.kernel_client import ask_owner
 
     request = {"op": "job", "job": record["job"], "action": action, "budget_tokens": budget}
     told = ask_owner(services.registry.folder / f"{record['pid']}.door", int(record["pid"]), request)

@@ -36,14 +36,11 @@ from sandboxmcp.kernels.registry import prepare
 from sandboxmcp.services import Services
 from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.interactive import Desk
+from sandboxmcp.tools.jobs import jobs
+from sandboxmcp.tools.kernel_client import LONGEST_LINE, short_address
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.script_run import Begun
-
-LONGEST_LINE = 64 << 20
-"""Bytes of one request or answer."""
-_ANSWER_S = 20.0
-"""What a process behind a door may take to answer."""
 
 
 @asynccontextmanager
@@ -78,7 +75,7 @@ def _listener(door: Path) -> socket.socket:
     """Bound through the folder's descriptor: an address holds 107 bytes, and a path may be longer."""
     prepare(door.parent)
     door.unlink(missing_ok=True)
-    with _short(door) as address:
+    with short_address(door) as address:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             listener.bind(address)
@@ -86,46 +83,6 @@ def _listener(door: Path) -> socket.socket:
             listener.close()
             raise
     return listener
-
-
-def connected(door: Path) -> socket.socket:
-    """A connection to a door. Raises OSError: nobody is there."""
-    with _short(door) as address:
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        try:
-            client.connect(address)
-        except BaseException:
-            client.close()
-            raise
-    return client
-
-
-def ask_owner(door: Path, pid: int, request: dict[str, Any]) -> Any:
-    """What the process behind a door answers to one request. Blocking.
-
-    Raises:
-        UsageError: it does not answer, or the request cannot be met.
-    """
-    try:
-        with connected(door) as client, client.makefile("rwb") as stream:
-            client.settimeout(_ANSWER_S)
-            stream.write(json.dumps({"id": 1, **request}).encode() + b"\n")
-            stream.flush()
-            told = json.loads(stream.readline())
-    except (OSError, ValueError):
-        raise UsageError(f"the server {pid} does not answer", "It may be ending; try again.") from None
-    if "error" in told:
-        raise UsageError(told["error"]["what"], told["error"]["fix"])
-    return told["done"]
-
-
-@contextlib.contextmanager
-def _short(door: Path) -> Any:
-    folder = os.open(door.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{door.name}"
-    finally:
-        os.close(folder)
 
 
 class _Client:
@@ -216,8 +173,6 @@ class _Client:
             waiting.set_result({str(key): allowed is True for key, allowed in asked["answers"].items()})
 
     async def _job(self, asked: dict[str, Any]) -> dict[str, Any]:
-        from sandboxmcp.tools.jobs import jobs
-
         action, budget = asked["action"], int(asked["budget_tokens"])
         reply = await jobs(self._services, action=action, job=asked["job"], budget_tokens=budget)
         return {"text": reply.text, "facts": dict(reply.structured), "is_error": reply.is_error}

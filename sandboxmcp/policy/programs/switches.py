@@ -8,20 +8,33 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 from sandboxmcp.policy.facts import HOLE, Word
-
-if TYPE_CHECKING:
-    from sandboxmcp.policy.programs.knowledge import Program
 
 _SWITCH = re.compile(r"(?:--?|/{1,2}|[\u2013-\u2015])(\?|[A-Za-z]+)(.*)", re.DOTALL)
 Switches = tuple[list[tuple[str, Word | None]], list[Word], list[str]]
 """Options, operands, and switches that are not known."""
 
 
-def read_switches(program: Program, words: Sequence[Word]) -> Switches:
+class SwitchTable(Protocol):
+    """What a program's table says of its switches (knowledge.py has the tables)."""
+
+    @property
+    def canonical(self) -> Mapping[str, str]:
+        """Each spelling, with its dash, and the canonical name that it leads to."""
+
+    @property
+    def code(self) -> Collection[str]:
+        """Canonical names of the switches that carry code."""
+
+    @property
+    def valued(self) -> Collection[str]:
+        """Canonical names of the switches that take a value."""
+
+
+def read_switches(program: SwitchTable, words: Sequence[Word]) -> Switches:
     """What the words are to the program. What follows a switch that carries code is operands."""
     options: list[tuple[str, Word | None]] = []
     unlisted: list[str] = []
@@ -49,7 +62,7 @@ def read_switches(program: Program, words: Sequence[Word]) -> Switches:
     return options, list(words[at:]), unlisted
 
 
-def _named(program: Program, spelled: str) -> str | None:
+def _named(program: SwitchTable, spelled: str) -> str | None:
     """The canonical name of a switch; of several that begin so, the first that the pack lists is the one that is meant."""
     spellings = program.canonical
     if (exact := f"-{spelled}") in spellings:
