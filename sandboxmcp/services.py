@@ -67,12 +67,12 @@ class Services:
 
         store = Store(
             self.settings.data_dir,
-            index_head=self.settings["index.head"],
-            index_tail=self.settings["index.tail"],
+            index_head=self.settings.index.head,
+            index_tail=self.settings.index.tail,
             mask=self._mask,
-            keep_raw=self.settings["capture.raw"],
+            keep_raw=self.settings.capture.raw,
             owner=(self.project, self.session),
-            semantic=self.settings["search.semantic"],
+            semantic=self.settings.search.semantic,
         )
         with contextlib.suppress(StoreError):  # a store that cannot be written can still be searched
             store.adopt()
@@ -81,8 +81,9 @@ class Services:
 
     def _forget_old(self, store: Store) -> None:
         """Captures and pages that are older than their settings keep them; a few hundred at each start."""
-        for name, origins in (("captures", ("execute", "batch", "artifact")), ("pages", ("page",))):
-            if days := self.settings[f"retention.{name}"]:
+        retention = self.settings.retention
+        for days, origins in ((retention.captures, ("execute", "batch", "artifact")), (retention.pages, ("page",))):
+            if days:
                 store.forget_all(store.expired(origins, time.time() - days * 86_400))
 
     def _mask(self, pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -45,7 +45,7 @@ class BoxLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> BoxLimits:
-        return cls(*(settings[f"limits.{one.name}"] for one in fields(cls)))
+        return cls(*(getattr(settings.limits, one.name) for one in fields(cls)))
 
     @property
     def named(self) -> dict[str, int]:

@@ -59,12 +59,10 @@ def gate_of(settings: Settings, resolver: Resolver = system_resolver) -> Gate:
         UsageError: a setting names something that is no address, network or name.
     """
     try:
-        rules = address_rules(settings["network.allow_private"], settings["network.domains"])
+        rules = address_rules(settings.network.allow_private, settings.network.domains)
     except ValueError as error:
         raise UsageError(f"network.allow_private or network.domains {error}", "Correct the setting.") from None
-    allowance = Allowance(
-        settings["network.requests"], settings["network.bytes"], settings["network.size"], settings["network.time_s"]
-    )
+    allowance = Allowance(settings.network.requests, settings.network.bytes, settings.network.size, settings.network.time_s)
     return Gate(rules, Budget(allowance), resolver)
 
 
@@ -81,9 +79,9 @@ def make_broker(
     Raises:
         UsageError: a setting of the network cannot be used.
     """
-    if not programs or not settings["network.requests"]:
+    if not programs or not settings.network.requests:
         return None
-    authorities: Path | None = settings["network.authorities"]
+    authorities: Path | None = settings.network.authorities
     interpreter = running_interpreter(settings.workspace)
     binds = [Bind(folder, folder) for folder in interpreter.folders]
     try:

@@ -37,7 +37,7 @@ def add_to(group: typer.Typer) -> None:
 def _tell(settings: Settings, as_json: bool, budget: int | None, action: str, job: str | None = None) -> int:
     from sandboxmcp.tools.jobs import jobs
 
-    tokens = settings["budget_tokens"] if budget is None else budget
+    tokens = settings.budget_tokens if budget is None else budget
     reply = use(settings, "ctx_jobs", jobs, action=action, job=job, budget_tokens=tokens)
     show(reply, as_json)
     return 1 if reply.is_error else 0

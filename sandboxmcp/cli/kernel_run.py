@@ -48,7 +48,7 @@ async def run_in_joined(
 
     seat = await Joined.join(kernel)
     try:
-        seconds = services.settings["timeout_s"] if timeout_s is None else timeout_s
+        seconds = services.settings.timeout_s if timeout_s is None else timeout_s
         row = await seat.run(code, lambda begun: None, seconds)
     finally:
         await seat.close()

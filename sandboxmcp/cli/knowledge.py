@@ -122,7 +122,7 @@ def _tell(
     from sandboxmcp.server.arguments import checked_arguments
 
     checked = checked_arguments(tool, given) | beyond
-    checked["budget_tokens"] = settings["budget_tokens"] if budget is None else budget
+    checked["budget_tokens"] = settings.budget_tokens if budget is None else budget
     reply: Answer = use(settings, tool, getattr(import_module(f"sandboxmcp.tools.{module}"), name), **checked)
     show(reply, as_json)
     return 1 if reply.is_error else 0

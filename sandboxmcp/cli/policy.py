@@ -108,7 +108,7 @@ def _test(
     from sandboxmcp.policy.trials import trials_of
 
     project = None if packs else settings.workspace / PROJECT_FOLDER
-    trials = trials_of(packs or [*settings["policy_packs"], "secrets"], [user_folder()], project)
+    trials = trials_of(packs or [*settings.policy_packs, "secrets"], [user_folder()], project)
     failed = [trial for trial in trials if trial.problem]
     if junit:
         print(reports.junit(trials))

@@ -91,5 +91,5 @@ async def _run(services: Services, given: _Given) -> Answer:
         )
     if given.language not in ("", kernel.language):
         raise UsageError(f"the kernel {kernel.name!r} runs {kernel.language}, not {given.language}", "Name another with --kernel.")
-    budget = checked_budget(services.settings["budget_tokens"] if given.budget is None else given.budget)
+    budget = checked_budget(services.settings.budget_tokens if given.budget is None else given.budget)
     return await run_in_joined(services, kernel, given.code, given.queries, given.timeout_s, budget)

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.safe_open import read_regular
+from sandboxmcp.core.setting_values import (
+    MODES,
+    choice,
+    fewer,
+    folder,
+    names,
+    never,
+    only_off,
+    only_on,
+    private_names,
+    seconds,
+    size,
+    smaller,
+    stricter,
+    switch,
+    whole_number,
+)
+
+_Value = TypeVar("_Value")
 
 PROJECT_FILES = ("sandboxmcp.toml", ".sandboxmcp/sandboxmcp.toml")
 """Where a project's settings lie, the later winning."""
 PREFIX = "SANDBOXMCP_"
 """Of the settings' variables."""
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,199 +47,192 @@ class Key:
     doc: str
     tighten: Callable[[Any, Any], bool] | None = None
     """For security settings: may a project file replace the first value by the second? None: any project may."""
+    path: tuple[str, ...] = ()
+    """The fields that lead to it in Settings."""
 
     @property
     def variable(self) -> str:
+        """The environment variable that sets it."""
         return PREFIX + self.name.upper().replace(".", "_")
 
-
-def _integer(low: int, high: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ValueError(f"wants a whole number from {low:,} to {high:,}")
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError(f"wants a whole number from {low:,} to {high:,}") from None
-        if not low <= number <= high:
-            raise ValueError(f"wants a whole number from {low:,} to {high:,}")
-        return number
-
-    return parse
+    def value_in(self, settings: Settings) -> object:
+        """Its value in some settings."""
+        found: object = settings
+        for name in self.path:
+            found = getattr(found, name)
+        return found
 
 
-def _seconds(value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError("wants seconds, more than 0 and at most 86,400") from None
-    if isinstance(value, bool) or not 0 < number <= 86_400:
-        raise ValueError("wants seconds, more than 0 and at most 86,400")
-    return number
+def setting(
+    parse: Callable[[Any], _Value], default: _Value, doc: str, tighten: Callable[[Any, Any], bool] | None = None, name: str = ""
+) -> _Value:
+    """A field that is a setting; see Key. `name`: its name where that is not the field's."""
+    said = {"parse": parse, "doc": doc, "tighten": tighten, "name": name}
+    found: _Value = field(default=default, metadata=said)
+    return found
 
 
-def _size(value: Any) -> int:
-    """Bytes, as a number or with a unit: `1073741824`, `"1GiB"`, `"512m"`."""
-    match = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", str(value).strip().lower())
-    number = 0 if match is None or isinstance(value, bool) else int(match[1]) * _UNITS[match[2]]
-    if number <= 0:
-        raise ValueError('wants a size above 0, in bytes or with a unit, such as "512MiB"')
-    return number
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What scripts may use."""
+
+    output: int = setting(size, 1 << 30, "bytes kept of one captured stream; the rest is counted", smaller)
+    memory: int = setting(size, 2 << 30, "bytes of memory of one sandbox", smaller)
+    processes: int = setting(whole_number(16, 32_768), 256, "processes and threads of one sandbox", smaller)
+    descriptors: int = setting(whole_number(64, 1_048_576), 1_024, "open files of one process", smaller)
+    tmpfs: int = setting(size, 1 << 30, "bytes of /tmp; home and /dev/shm get a quarter each", smaller)
+    workspace: int = setting(size, 4 << 30, "bytes that the workspace may grow by while scripts run", smaller)
+    files: int = setting(whole_number(100, 100_000_000), 200_000, "new files in the workspace, and files in /tmp", smaller)
+    cpu: int = setting(whole_number(1, 10_000_000), 3_600, "seconds of processor time of one process", smaller)
+    file: int = setting(size, 4 << 30, "bytes of one file that a script writes", smaller)
 
 
-def _private(value: Any) -> tuple[str, ...]:
-    """Addresses, networks and host names; what each is, the broker's rules find out when they are made from it."""
-    names = _names(value)
-    for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}(/\d{1,3})?", name):
-            raise ValueError("wants addresses, networks or host names")
-    return names
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What brokered programs may reach and use."""
+
+    allow_private: tuple[str, ...] = setting(
+        private_names, (), "private addresses, networks or names that brokered programs may reach", never
+    )
+    domains: tuple[str, ...] = setting(
+        names, (), "the only domains, with all below them, that may be reached; unset: any public one", fewer
+    )
+    authorities: Path | None = setting(folder, None, "file of certificates that are trusted beside the machine's own, PEM", never)
+    requests: int = setting(whole_number(0, 1_000_000), 1_000, "brokered requests of one session; 0: none", smaller)
+    bytes: int = setting(size, 4 << 30, "bytes that brokered programs of one session may send and receive", smaller)
+    size: int = setting(size, 1 << 30, "bytes of one brokered answer", smaller)
+    time_s: float = setting(seconds, 300.0, "seconds of one brokered request", smaller)
 
 
-def _switch(value: Any) -> bool:
-    """TOML's own true and false, or a text that means one of them."""
-    found = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    meant = found.get(str(value).strip().lower())
-    if meant is None:
-        raise ValueError("wants true or false")
-    return meant
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """How captured output is kept."""
+
+    raw: bool = setting(switch, False, "also keep what was captured before credentials in it were masked, mode 0600", only_off)
 
 
-def _folder(value: Any) -> Path | None:
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError("wants a path")
-    return Path(os.path.abspath(os.path.expanduser(value))) if value.strip() else None
+@dataclass(frozen=True, slots=True)
+class Index:
+    """How much of a capture is indexed."""
+
+    head: int = setting(size, 32 << 20, "bytes from the start of a capture that are indexed")
+    tail: int = setting(size, 32 << 20, "bytes from the end of a capture that are indexed")
 
 
-def _choice(*known: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if value not in known:
-            raise ValueError(f"wants one of {', '.join(known)}")
-        return str(value)
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How passages are ordered."""
 
-    return parse
+    semantic: bool = setting(switch, False, "order the best passages by meaning too; needs the extra [semantic]")
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ValueError("wants a list of texts")
-    return tuple(value)
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long is kept what was stored."""
 
-
-_MODES = ("rw", "overlay", "ro")
-"""What scripts may write, the most permissive first."""
-
-
-def _stricter(old: Any, new: Any) -> bool:
-    return _MODES.index(new) >= _MODES.index(old)
-
-
-def _smaller(old: Any, new: Any) -> bool:
-    return bool(new <= old)
-
-
-def _fewer(old: Any, new: Any) -> bool:
-    """For a list whose emptiness means everything: a project may only leave entries out."""
-    return new == old or bool(new and (not old or set(new) <= set(old)))
-
-
-def _off(old: Any, new: Any) -> bool:
-    return bool(old or not new)
-
-
-def _on(old: Any, new: Any) -> bool:
-    return bool(new or not old)
-
-
-def _never(old: Any, new: Any) -> bool:
-    return bool(old == new)
-
-
-KEYS: tuple[Key, ...] = (
-    Key("data_dir", _folder, None, "folder of the store and the captures; default: the platform's data folder", _never),
-    Key("workspace", _folder, None, "project folder, writable inside the sandbox; default: the working folder", _never),
-    Key(
-        "workspace_mode",
-        _choice(*_MODES),
-        "rw",
-        "what scripts may do to the project: rw; ro; overlay (changes are kept aside)",
-        _stricter,
-    ),
-    Key(
-        "git",
-        _choice("ro", "rw"),
-        "ro",
-        "what scripts may do to the project's git repository: ro; rw (commit, fetch, stash; never its settings and hooks)",
-        _stricter,
-    ),
-    Key("ingest_roots", _names, (), "more folders that ctx_index may read; relative ones resolve against the project", _never),
-    Key("policy_packs", _names, ("default",), "packs by name or path; the strictest verdict of all wins", _never),
-    Key("claude_permissions", _switch, True, "what Claude Code's settings deny or want asked holds in kernels too", _on),
-    Key("kernelspecs", _names, (), "installed Jupyter kernelspecs that may run too, in the sandbox, by name", _never),
-    Key("tool_folders", _names, (), "installations outside /usr, such as a Rust toolchain: inside read-only, last on PATH", _never),
-    Key("preload", _names, (), "Python modules that kernels have imported before they start, such as numpy"),
-    Key("kernel_start_s", _seconds, 30.0, "seconds in which a kernel must answer after its start"),
-    Key("kernel_idle_s", _seconds, 3_600.0, "seconds after which a named kernel that nobody uses is ended"),
-    Key("budget_tokens", _integer(50, 1_000_000), 2_000, "tokens of a rendered answer"),
-    Key(
-        "structured_content",
-        _choice("auto", "always", "never"),
-        "auto",
-        "facts as JSON beside an answer's text; auto: not for clients that would show the model nothing else",
-    ),
-    Key("timeout_s", _seconds, 120.0, "wall time of one item"),
-    Key("concurrency", _integer(0, 8), 0, "items of a batch that run at once; 0: as many as cores"),
-    Key("limits.output", _size, 1 << 30, "bytes kept of one captured stream; the rest is counted", _smaller),
-    Key("limits.memory", _size, 2 << 30, "bytes of memory of one sandbox", _smaller),
-    Key("limits.processes", _integer(16, 32_768), 256, "processes and threads of one sandbox", _smaller),
-    Key("limits.descriptors", _integer(64, 1_048_576), 1_024, "open files of one process", _smaller),
-    Key("limits.tmpfs", _size, 1 << 30, "bytes of /tmp; home and /dev/shm get a quarter each", _smaller),
-    Key("limits.workspace", _size, 4 << 30, "bytes that the workspace may grow by while scripts run", _smaller),
-    Key("limits.files", _integer(100, 100_000_000), 200_000, "new files in the workspace, and files in /tmp", _smaller),
-    Key("limits.cpu", _integer(1, 10_000_000), 3_600, "seconds of processor time of one process", _smaller),
-    Key("limits.file", _size, 4 << 30, "bytes of one file that a script writes", _smaller),
-    Key("network.allow_private", _private, (), "private addresses, networks or names that brokered programs may reach", _never),
-    Key("network.domains", _names, (), "the only domains, with all below them, that may be reached; unset: any public one", _fewer),
-    Key("network.authorities", _folder, None, "file of certificates that are trusted beside the machine's own, PEM", _never),
-    Key("network.requests", _integer(0, 1_000_000), 1_000, "brokered requests of one session; 0: none", _smaller),
-    Key("network.bytes", _size, 4 << 30, "bytes that brokered programs of one session may send and receive", _smaller),
-    Key("network.size", _size, 1 << 30, "bytes of one brokered answer", _smaller),
-    Key("network.time_s", _seconds, 300.0, "seconds of one brokered request", _smaller),
-    Key("capture.raw", _switch, False, "also keep what was captured before credentials in it were masked, mode 0600", _off),
-    Key("index.head", _size, 32 << 20, "bytes from the start of a capture that are indexed"),
-    Key("index.tail", _size, 32 << 20, "bytes from the end of a capture that are indexed"),
-    Key("search.semantic", _switch, False, "order the best passages by meaning too; needs the extra [semantic]"),
-    Key("retention.captures", _integer(0, 36_500), 14, "days that captured outputs are kept; 0: until they are deleted"),
-    Key("retention.pages", _integer(0, 36_500), 14, "days that fetched pages are kept; 0: until they are deleted"),
-)
-_BY_NAME = {key.name: key for key in KEYS}
+    captures: int = setting(whole_number(0, 36_500), 14, "days that captured outputs are kept; 0: until they are deleted")
+    pages: int = setting(whole_number(0, 36_500), 14, "days that fetched pages are kept; 0: until they are deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The values in force. `settings["limits.memory"]` reads one; unknown names are a programming error."""
+    """The values in force. Each field is one setting, or a group of them: the field is the one place where a setting is written."""
 
-    values: Mapping[str, Any] = field(default_factory=lambda: {key.name: key.default for key in KEYS})
+    chosen_data_dir: Path | None = setting(
+        folder, None, "folder of the store and the captures; default: the platform's data folder", never, name="data_dir"
+    )
+    chosen_workspace: Path | None = setting(
+        folder, None, "project folder, writable inside the sandbox; default: the working folder", never, name="workspace"
+    )
+    workspace_mode: str = setting(
+        choice(*MODES), "rw", "what scripts may do to the project: rw; ro; overlay (changes are kept aside)", stricter
+    )
+    git: str = setting(
+        choice("ro", "rw"),
+        "ro",
+        "what scripts may do to the project's git repository: ro; rw (commit, fetch, stash; never its settings and hooks)",
+        stricter,
+    )
+    ingest_roots: tuple[str, ...] = setting(
+        names, (), "more folders that ctx_index may read; relative ones resolve against the project", never
+    )
+    policy_packs: tuple[str, ...] = setting(names, ("default",), "packs by name or path; the strictest verdict of all wins", never)
+    claude_permissions: bool = setting(switch, True, "what Claude Code's settings deny or want asked holds in kernels too", only_on)
+    kernelspecs: tuple[str, ...] = setting(
+        names, (), "installed Jupyter kernelspecs that may run too, in the sandbox, by name", never
+    )
+    tool_folders: tuple[str, ...] = setting(
+        names, (), "installations outside /usr, such as a Rust toolchain: inside read-only, last on PATH", never
+    )
+    preload: tuple[str, ...] = setting(names, (), "Python modules that kernels have imported before they start, such as numpy")
+    kernel_start_s: float = setting(seconds, 30.0, "seconds in which a kernel must answer after its start")
+    kernel_idle_s: float = setting(seconds, 3_600.0, "seconds after which a named kernel that nobody uses is ended")
+    budget_tokens: int = setting(whole_number(50, 1_000_000), 2_000, "tokens of a rendered answer")
+    structured_content: str = setting(
+        choice("auto", "always", "never"),
+        "auto",
+        "facts as JSON beside an answer's text; auto: not for clients that would show the model nothing else",
+    )
+    timeout_s: float = setting(seconds, 120.0, "wall time of one item")
+    concurrency: int = setting(whole_number(0, 8), 0, "items of a batch that run at once; 0: as many as cores")
+    limits: Limits = Limits()
+    network: Network = Network()
+    capture: Capture = Capture()
+    index: Index = Index()
+    search: Search = Search()
+    retention: Retention = Retention()
 
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
+    def __getitem__(self, name: str) -> object:
+        """The value of a setting whose dotted name is known at run time only."""
+        return _BY_NAME[name].value_in(self)
 
     @property
     def data_dir(self) -> Path:
         """Folder of the store; every path of ours on disk is derived from it."""
-        chosen: Path | None = self["data_dir"]
-        if chosen is not None:
-            return chosen
+        if self.chosen_data_dir is not None:
+            return self.chosen_data_dir
         from platformdirs import user_data_path
 
         return user_data_path("sandboxmcp", appauthor=False)
 
     @property
     def workspace(self) -> Path:
-        chosen: Path | None = self["workspace"]
-        return chosen if chosen is not None else _working_folder()
+        """The project folder."""
+        return self.chosen_workspace if self.chosen_workspace is not None else _working_folder()
+
+
+def _keys_of(group: type[Any], path: tuple[str, ...] = ()) -> Iterator[Key]:
+    for one in fields(group):
+        if is_dataclass(one.default):
+            yield from _keys_of(type(one.default), (*path, one.name))
+        else:
+            said = one.metadata
+            yield Key(
+                ".".join((*path, said["name"] or one.name)),
+                said["parse"],
+                one.default,
+                said["doc"],
+                said["tighten"],
+                (*path, one.name),
+            )
+
+
+KEYS: tuple[Key, ...] = tuple(_keys_of(Settings))
+"""All settings, in the order in which the docs print them."""
+_BY_NAME = {key.name: key for key in KEYS}
+
+
+def _settings_of(values: Mapping[str, Any]) -> Settings:
+    """From parsed values by dotted name."""
+    flat: dict[str, Any] = {}
+    grouped: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        *groups, last = _BY_NAME[name].path
+        (grouped.setdefault(groups[0], {}) if groups else flat)[last] = value
+    return Settings(**flat, **{name: replace(getattr(_DEFAULTS, name), **one) for name, one in grouped.items()})
+
+
+_DEFAULTS = Settings()
 
 
 def load_settings(
@@ -250,7 +260,7 @@ def load_settings(
     for name, value in (flags or {}).items():
         if value is not None:
             values[name] = _parsed(_BY_NAME[name], value, f"flag --{name.replace('_', '-').replace('.', '-')}")
-    return Settings(values)
+    return _settings_of(values)
 
 
 def _working_folder() -> Path:
@@ -293,14 +303,14 @@ def _merge_file(values: dict[str, Any], file: Path, *, trusted: bool) -> None:
         if not trusted and key.tighten is not None and not key.tighten(values[name], parsed):
             what = (
                 "sets {!r}, which a project may not set"
-                if key.tighten is _never
+                if key.tighten is never
                 else "loosens {!r}, which a project may only tighten"
             )
             raise UsageError(f"{file} {what.format(name)}", "Set it in your own settings file instead.")
         values[name] = parsed
 
 
-_DEMANDED = (_stricter, _smaller)
+_DEMANDED = (stricter, smaller)
 """Of these settings two values always have a stricter one, whatever was said first."""
 
 
@@ -322,12 +332,12 @@ def demand(name: str, value: Any) -> Any:
 
 def tightened(settings: Settings, demands: Iterable[tuple[str, Any]]) -> Settings:
     """The settings with what policy packs demand, the stricter value of each; nothing of it can loosen them."""
-    values = dict(settings.values)
+    values = {key.name: settings[key.name] for key in KEYS}
     for name, value in demands:
         tighten = _BY_NAME[name].tighten
         if tighten is not None and tighten(values[name], value):
             values[name] = value
-    return Settings(values)
+    return _settings_of(values)
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

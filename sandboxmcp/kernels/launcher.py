@@ -157,7 +157,7 @@ class Launcher:
             plan.masked.remove()
             raise
         launcher = cls(process, ours, plan, broker)
-        launcher.cpu_limit = settings["limits.cpu"]
+        launcher.cpu_limit = settings.limits.cpu
         try:
             await asyncio.wait_for(asyncio.shield(launcher._ready), _READY_TIMEOUT_S)
         except BaseException as error:
@@ -172,10 +172,10 @@ class Launcher:
     async def _started(settings: Settings, plan: Plan) -> tuple[SandboxProcess, socket.socket]:
         """The sandbox, and our end of the socket by which its launcher is ordered."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        guest = [f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings)), *settings["preload"]]
+        guest = [f"{GUEST}/launcher.py", str(theirs.fileno()), json.dumps(_limits(settings)), *settings.preload]
         command = [plan.interpreter.executable, "-I", *guest]
         try:
-            group = make_control_group(settings["limits.memory"], settings["limits.processes"])
+            group = make_control_group(settings.limits.memory, settings.limits.processes)
             starting = asyncio.get_running_loop().run_in_executor(_spawner, start_sandbox, plan.profile, command, [theirs], group)
             process = await _even_if_cancelled(starting, SandboxProcess.kill)
         except BaseException:
@@ -353,10 +353,10 @@ class Launcher:
 def _limits(settings: Settings) -> dict[str, int]:
     """What the launcher sets on itself, and so on all below it (names as in setrlimit(2))."""
     return {
-        "NPROC": settings["limits.processes"],
-        "NOFILE": settings["limits.descriptors"],
-        "FSIZE": settings["limits.file"],
-        "CPU": settings["limits.cpu"],
+        "NPROC": settings.limits.processes,
+        "NOFILE": settings.limits.descriptors,
+        "FSIZE": settings.limits.file,
+        "CPU": settings.limits.cpu,
         **REFUSED_LIMITS,
     }
 

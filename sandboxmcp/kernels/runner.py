@@ -57,7 +57,7 @@ class Runner:
 
     def languages(self) -> tuple[str, ...]:
         """The names that `Script.language` may have."""
-        return tuple(sorted({*stateful_languages(), *self._scripts, *self._settings["kernelspecs"]}))
+        return tuple(sorted({*stateful_languages(), *self._scripts, *self._settings.kernelspecs}))
 
     def binding_languages(self) -> tuple[str, ...]:
         """Those in which a script's working folder and file can be prepared."""
@@ -66,7 +66,7 @@ class Runner:
     def check_named(self, name: str, language: str) -> None:
         """Raises: UsageError, no kernel of this name and language can be."""
         check_name(name)
-        check_stateful(language, self._settings["kernelspecs"])
+        check_stateful(language, self._settings.kernelspecs)
 
     @property
     def running(self) -> RunSession | None:
@@ -84,7 +84,7 @@ class Runner:
     def take_mode(self) -> list[str]:
         """Once, what becomes of changes to the project where scripts do not simply write there."""
         told, self._mode_told = self._mode_told, True
-        mode = self._settings["workspace_mode"]
+        mode = self._settings.workspace_mode
         return [_MODES[mode]] if mode in _MODES and not told else []
 
     @asynccontextmanager

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import anyio
@@ -48,12 +48,12 @@ class RunSession:
         self, settings: Settings, captures: Path, launcher: Launcher, sockets: SocketFolder, registry: Registry | None = None
     ) -> None:
         self._captures = captures
-        self._cap: int = settings["limits.output"]
+        self._cap: int = settings.limits.output
         self._launcher = launcher
         self._context: zmq.asyncio.Context = message_context()
         self._sockets = sockets
-        self._allowed: tuple[str, ...] = settings["kernelspecs"]
-        place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings["kernel_start_s"])
+        self._allowed: tuple[str, ...] = settings.kernelspecs
+        place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings.kernel_start_s)
         self._pool = KernelPool(place, captures)
         self.named = NamedKernels(place, captures, registry)
         self._scripts = script_languages()
@@ -61,15 +61,15 @@ class RunSession:
         self.ending = "the server was ended"
         """Why the session is closed, for what still runs in it."""
         self._tidying: set[asyncio.Task[None]] = set()
-        self._reaping = asyncio.ensure_future(self.named.reap_forever(settings["kernel_idle_s"]))
+        self._reaping = asyncio.ensure_future(self.named.reap_forever(settings.kernel_idle_s))
         self._running = 0
         self._guard = Guard(launcher.protection, self.named.pids, lambda: self.named.notices)
         self._guarding = asyncio.ensure_future(self._guard.forever(lambda: self._running > 0))
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
-        self._limits = {name: settings[name] for name in settings.values if name.startswith("limits.")}
+        self._limits = {f"limits.{name}": value for name, value in asdict(settings.limits).items()}
         self._watchdog = Watchdog(
             launcher.written,
-            WatchLimits(settings["limits.memory"], settings["limits.workspace"], settings["limits.files"]),
+            WatchLimits(settings.limits.memory, settings.limits.workspace, settings.limits.files),
             lambda: launcher.process_kill("what ran beside it met a limit and did not end in time"),
         )
 

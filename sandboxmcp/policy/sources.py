@@ -37,13 +37,13 @@ def engine_of(settings: Settings, environ: Mapping[str, str] | None = None) -> E
     environ = os.environ if environ is None else environ
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     workspace = settings.workspace
-    imported = claude_packs(claude_files(home, workspace)) if settings["claude_permissions"] else ()
+    imported = claude_packs(claude_files(home, workspace)) if settings.claude_permissions else ()
     return load_engine(
-        settings["policy_packs"],
+        settings.policy_packs,
         [user_folder(environ)],
         project=workspace / PROJECT_FOLDER,
         imported=imported,
-        places=Places(os.path.abspath(workspace), os.path.abspath(home), _usable(settings["network.allow_private"])),
+        places=Places(os.path.abspath(workspace), os.path.abspath(home), _usable(settings.network.allow_private)),
     )
 
 
@@ -73,9 +73,9 @@ def redactor_of(settings: Settings, environ: Mapping[str, str] | None = None) ->
         BrokenPack: one of these packs cannot be read; then nothing is kept rather than kept unmasked.
     """
     folders = (user_folder(environ), data_folder("policies"))
-    named = [folder / f"{name}.toml" for name in settings["policy_packs"] for folder in folders]
+    named = [folder / f"{name}.toml" for name in settings.policy_packs for folder in folders]
     files = [folders[1] / f"{_SECRETS}.toml", *(file for file in named if file.exists())]
-    files += [Path(name) for name in settings["policy_packs"] if "/" in name or name.endswith(".toml")]
+    files += [Path(name) for name in settings.policy_packs if "/" in name or name.endswith(".toml")]
     files += project_packs(settings.workspace / PROJECT_FOLDER)
     return Redactor([shape for file in dict.fromkeys(files) if _may_hold_shapes(file) for shape in load_pack(file).secrets])
 

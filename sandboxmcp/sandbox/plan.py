@@ -71,11 +71,11 @@ def plan_sandbox(
     """
     workspace = checked_workspace(settings.workspace)
     interpreter = running_interpreter(workspace)
-    mode: str = settings["workspace_mode"]
-    git_writable = mode == "overlay" or (mode == "rw" and settings["git"] == "rw")
+    mode: str = settings.workspace_mode
+    git_writable = mode == "overlay" or (mode == "rw" and settings.git == "rw")
     protection = look_at(workspace, (*PROTECTED, *_obeyed(settings, str(workspace))), git_writable=git_writable)
     sockets, hide = sockets_of_host(workspace), covered(workspace)
-    tools = tool_folders(settings["tool_folders"])
+    tools = tool_folders(settings.tool_folders)
     hidden = _hidden(str(workspace), settings.data_dir)
     if mode == "rw":
         protection = replace(protection, repositories=Repositories(workspace))
@@ -108,7 +108,7 @@ def plan_sandbox(
         hidden=hidden,
         path=":".join([*([SHIMS] if brokered else []), _path(interpreter), *map(path_of, tools)]),
         environment=environment or {},
-        tmpfs_bytes=settings["limits.tmpfs"],
+        tmpfs_bytes=settings.limits.tmpfs,
     )
     written = workspace if layer is None else layer / "upper"
     return Plan(profile, interpreter, protection, masked, written, layer, sockets)
@@ -155,9 +155,7 @@ def _places(data: Path) -> list[Path]:
 
 def _obeyed(settings: Settings, workspace: str) -> list[str]:
     """Files of the workspace that the user's settings name and the next start obeys: packs, and certificates that are trusted."""
-    named = [
-        os.path.realpath(os.path.expanduser(one)) for one in (*settings["policy_packs"], settings["network.authorities"] or "")
-    ]
+    named = [os.path.realpath(os.path.expanduser(one)) for one in (*settings.policy_packs, settings.network.authorities or "")]
     return [os.path.relpath(path, workspace) for path in named if _within(path, workspace) and os.path.isfile(path)]
 
 

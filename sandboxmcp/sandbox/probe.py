@@ -123,7 +123,7 @@ def _filtered(filter_fd: int, *command: str) -> _Run:
 
 def _control_group(settings: Settings) -> Check:
     """Not a wall: without one, memory is watched instead of limited."""
-    group = make_control_group(settings["limits.memory"], settings["limits.processes"])
+    group = make_control_group(settings.limits.memory, settings.limits.processes)
     if group is None:
         return Check("control group", True, "none can be made here: memory is watched from outside instead")
     group.remove()

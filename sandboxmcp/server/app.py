@@ -66,7 +66,7 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
         await context.session.report_progress(done, total, one_line(services.masked(label), 200))
 
     budget = arguments.get("budget_tokens")
-    room = max(budget if isinstance(budget, int) else services.settings["budget_tokens"], MINIMUM)
+    room = max(budget if isinstance(budget, int) else services.settings.budget_tokens, MINIMUM)
     try:
         checked = checked_arguments(tool, arguments)
         reply = await CALLS[tool](services, checked, progress)
@@ -93,7 +93,7 @@ async def _fitted(services: Services, context: Context, reply: Answer, room: int
     if not services.can_mask:
         await anyio.to_thread.run_sync(services.masked, reply.text)
     reply = masked(reply, services.masked, room)
-    wanted = services.settings["structured_content"]
+    wanted = services.settings.structured_content
     client = context.session.client_params
     hidden = wanted == "auto" and hides_text(client.client_info.name if client is not None else None)
     return replace(reply, structured={} if hidden or wanted == "never" else condensed(reply.structured, room))

@@ -58,7 +58,7 @@ async def _doctor(services: Services, arguments: dict[str, Any], progress: Progr
 
 
 def _budgeted(services: Services, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"budget_tokens": services.settings["budget_tokens"]} | arguments
+    return {"budget_tokens": services.settings.budget_tokens} | arguments
 
 
 def _on_thread(module: str, name: str, *, budgeted: bool = True) -> Call:

@@ -67,7 +67,7 @@ def run_shell(settings: Settings, kernel: str | None, language: str | None, *, a
 class _Shell:
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
         # A kernel that somebody sits at is not given up because nothing was typed for an hour.
-        self._services = Services(replace(settings, values={**settings.values, "kernel_idle_s": _FOR_EVER_S}))
+        self._services = Services(replace(settings, kernel_idle_s=_FOR_EVER_S))
         self._as_json = as_json
         self._person = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self._person and os.environ.get("TERM", "") not in _DUMB
@@ -122,7 +122,7 @@ class _Shell:
     def _greet(self) -> None:
         if self._person:
             settings = self._services.enforced
-            writes = _WRITES[settings["workspace_mode"]].format(settings.workspace)
+            writes = _WRITES[settings.workspace_mode].format(settings.workspace)
             self._session.face.note(f"sandboxed; {writes}. :help lists the commands, Ctrl-D leaves.")
 
     async def _talk(self, inputs: Inputs) -> None:

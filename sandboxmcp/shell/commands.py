@@ -117,7 +117,7 @@ def _worded(text: str) -> str:
 
 async def _use(session: Session, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:
     """A blocking tool on a thread; a person's page is bounded by the screen, an answer by the budget."""
-    budget = 1_000_000 if pages else session.services.settings["budget_tokens"]
+    budget = 1_000_000 if pages else session.services.settings.budget_tokens
     return await anyio.to_thread.run_sync(partial(tool, session.services, budget_tokens=budget))
 
 

@@ -317,4 +317,4 @@ class Session:
 
 def keeps_state(services: Services, language: str) -> bool:
     """Whether a language's variables live on between inputs."""
-    return language in {*stateful_languages(), *services.settings["kernelspecs"]}
+    return language in {*stateful_languages(), *services.settings.kernelspecs}

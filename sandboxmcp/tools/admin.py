@@ -40,7 +40,7 @@ def stats(services: Services) -> Answer:
     facts = {
         row.tool: {"calls": row.calls, "captured_bytes": row.bytes_captured, "returned_bytes": row.bytes_returned} for row in rows
     }
-    return answer(lines, services.settings["budget_tokens"], {"tools": facts, "kept_out_bytes": kept_out})
+    return answer(lines, services.settings.budget_tokens, {"tools": facts, "kept_out_bytes": kept_out})
 
 
 async def doctor(services: Services) -> Answer:
@@ -54,7 +54,7 @@ async def doctor(services: Services) -> Answer:
     missing = [check.name.removeprefix("runtime ") for check in checks if check.name.startswith("runtime") and not check.ok]
     well = f"all well; without {', '.join(missing)}" if missing else "all well"
     lines.append(well if healthy else "not well: see the fixes above")
-    return answer(lines, services.settings["budget_tokens"], {"ok": healthy, "checks": facts}, is_error=not healthy)
+    return answer(lines, services.settings.budget_tokens, {"ok": healthy, "checks": facts}, is_error=not healthy)
 
 
 def repair(services: Services) -> Answer:
@@ -72,7 +72,7 @@ def repair(services: Services) -> Answer:
     lines += [f"SQLite said of the file: {one_line(text, 300)}" for text in done.damage]
     lines += [f"lost, its capture is gone: {handle}" for handle in done.lost]
     facts = {"sources": done.sources, "lost": list(done.lost), "damage": list(done.damage)}
-    return answer(lines, services.settings["budget_tokens"], facts, is_error=bool(done.lost))
+    return answer(lines, services.settings.budget_tokens, facts, is_error=bool(done.lost))
 
 
 def _salvaged(one: Salvaged) -> str:

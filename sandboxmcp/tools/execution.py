@@ -146,7 +146,7 @@ async def in_background(services: Services, job: Job, asked: Sequence[str], imag
 
 
 def _budget(services: Services, budget_tokens: int | None) -> int:
-    return checked_budget(services.settings["budget_tokens"] if budget_tokens is None else budget_tokens)
+    return checked_budget(services.settings.budget_tokens if budget_tokens is None else budget_tokens)
 
 
 def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
@@ -155,7 +155,7 @@ def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
 
 
 def _concurrency(services: Services, asked: int | None) -> int:
-    return int(min(asked or services.settings["concurrency"] or os.cpu_count() or 1, _MOST_AT_ONCE))
+    return int(min(asked or services.settings.concurrency or os.cpu_count() or 1, _MOST_AT_ONCE))
 
 
 def _notes(concurrency: int | None) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _script(
         raise UsageError(f"{where}the code holds a NUL byte, which no interpreter accepts", "Take it out or write it as \\0.")
     if not code.strip():
         raise UsageError(f"{where}the code is empty", "Give a script that prints what you want to know.")
-    seconds = services.settings["timeout_s"] if timeout_s is None else timeout_s
+    seconds = services.settings.timeout_s if timeout_s is None else timeout_s
     if not 0 < seconds <= 86_400:
         raise UsageError(f"{where}timeout_s is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
     if kernel is not None:

@@ -189,7 +189,7 @@ class _Fetching:
 
 def _tls(services: Services) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    authorities = services.settings["network.authorities"]
+    authorities = services.settings.network.authorities
     if authorities is not None:
         try:
             context.load_verify_locations(authorities)

@@ -85,7 +85,7 @@ def index(
         new = NewSource(clean_label(source or "", "text", services.masked), "text", services.project, services.session)
         tally = _Tally([services.store.add(new, content)])
     else:
-        tally = _Tally(room=services.settings["limits.output"])
+        tally = _Tally(room=services.settings.limits.output)
         for one in (path or "", *more):
             try:
                 _index_path(services, one, source, include, exclude, max_files, tally)
@@ -177,7 +177,7 @@ def index_again(services: Services, batch: Together, path: str, label: str) -> N
     Raises:
         UsageError: it can no longer be read, or lies outside the roots by now. StoreError.
     """
-    _index_file(services, batch, Path(path), label, _Tally(room=services.settings["limits.output"]))
+    _index_file(services, batch, Path(path), label, _Tally(room=services.settings.limits.output))
 
 
 def stamp_of(status: os.stat_result) -> str:

@@ -105,7 +105,7 @@ async def start(services: Services, background: Background) -> Answer:
     await anyio.to_thread.run_sync(_record, services, background)
     background.task = asyncio.get_running_loop().create_task(_run(services, background))
     text = f"{background.handle}: started; ctx_jobs(action=result, job={background.handle}) has its output, cancel stops it"
-    return answer([text], services.settings["budget_tokens"], {"job": background.handle, "state": "running"})
+    return answer([text], services.settings.budget_tokens, {"job": background.handle, "state": "running"})
 
 
 def new_handle() -> str:

@@ -27,7 +27,7 @@ _LONGEST_PATH = 4_095
 def allowed_roots(settings: Settings) -> tuple[Path, ...]:
     """The project folder and the ingest roots, all resolved."""
     project = settings.workspace
-    return tuple(Path(os.path.realpath(project / Path(root).expanduser())) for root in ("", *settings["ingest_roots"]))
+    return tuple(Path(os.path.realpath(project / Path(root).expanduser())) for root in ("", *settings.ingest_roots))
 
 
 def meant(path: str, project: Path) -> Path:

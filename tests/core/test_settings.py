@@ -1,8 +1,9 @@
 """Where a setting's value comes from, and what is refused on the way."""
 
 import os
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -39,7 +40,8 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_nothing_set_means_the_defaults_of_the_table(place: Place) -> None:
-    assert place.load() == Settings({key.name: key.default for key in KEYS})
+    assert place.load() == Settings()
+    assert {key.name: Settings()[key.name] for key in KEYS} == {key.name: key.default for key in KEYS}
 
 
 def test_each_layer_wins_over_the_one_before(place: Place) -> None:
@@ -200,7 +202,7 @@ def test_without_a_workspace_the_working_folder_is_it(place: Place, monkeypatch:
 def test_a_size_is_its_number_times_its_unit(number: int, unit: str, gap: str) -> None:
     environ = {"SANDBOXMCP_INDEX_HEAD": f"{number}{gap}{unit}", "XDG_CONFIG_HOME": "/nonexistent"}
 
-    assert load_settings(environ=environ, project=Path("/nonexistent"))["index.head"] == number * _UNITS[unit]
+    assert load_settings(environ=environ, project=Path("/nonexistent")).index.head == number * _UNITS[unit]
 
 
 @given(st.text(st.characters(blacklist_categories=["Nd"]), min_size=1).filter(str.strip))
@@ -220,3 +222,19 @@ def test_a_settings_file_that_is_no_file_is_a_clear_error_and_no_hang(tmp_path, 
         file.mkdir()
     with pytest.raises(UsageError, match="cannot be read: "):
         load_settings(environ={"HOME": str(tmp_path)}, project=tmp_path)
+
+
+def test_the_default_of_every_setting_has_the_type_of_its_field() -> None:
+    groups = {"": Settings(), **{one.name: one.default for one in fields(Settings) if is_dataclass(one.default)}}
+    hints = {
+        f"{name}.{field}".strip("."): hint for name, group in groups.items() for field, hint in get_type_hints(type(group)).items()
+    }
+    wrong = {key.name: hints[".".join(key.path)] for key in KEYS if not _is(key.default, hints[".".join(key.path)])}
+    assert wrong == {}
+
+
+def _is(value: object, hint: Any) -> bool:
+    """Whether a value has the type of a hint, as far as settings use them: plain types, tuples of them, unions."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(item, get_args(hint)[0]) for item in value)
+    return type(value) is hint or any(type(value) is one for one in get_args(hint))

@@ -37,7 +37,7 @@ def _settings(folder: Any) -> Settings:
     Cells are not judged, but what the policy packs tighten holds here too, and a pack that is broken stops everything.
     """
     settings = load_settings()
-    if settings["workspace"] is None and isinstance(folder, str) and os.path.isdir(folder):
+    if settings.chosen_workspace is None and isinstance(folder, str) and os.path.isdir(folder):
         settings = load_settings({"workspace": folder}, project=Path(folder))
     return tightened(settings, engine_of(settings).demands())
 

@@ -310,7 +310,7 @@ def test_without_a_bubblewrap_that_can_it_is_a_clear_error(monkeypatch):
 
 def test_a_project_may_tighten_the_mode_and_not_loosen_it(tmp_path):
     (tmp_path / "sandboxmcp.toml").write_text("workspace_mode = 'ro'\n")
-    assert load_settings(environ={"HOME": str(tmp_path)}, project=tmp_path)["workspace_mode"] == "ro"
+    assert load_settings(environ={"HOME": str(tmp_path)}, project=tmp_path).workspace_mode == "ro"
     user = tmp_path / ".config" / "sandboxmcp"
     user.mkdir(parents=True)
     (user / "sandboxmcp.toml").write_text("workspace_mode = 'ro'\n")
