@@ -41,6 +41,7 @@ lint: setup ## ruff: rules and layout
 
 types: setup ## mypy, strict
 	@$(PYTHON_IN_VENV) -m mypy
+	@$(PYTHON_IN_VENV) -m mypy --config-file scripts/mypy-guest.ini
 
 imports: setup ## who may import whom (import-linter)
 	@$(PYTHON_IN_VENV) .venv/bin/lint-imports --no-cache

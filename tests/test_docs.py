@@ -190,7 +190,7 @@ def _strings(file: Path) -> Iterator[str]:
 def _served() -> dict[str, Any]:
     """What a client gets before it calls anything: the instructions and the tools, from a started server."""
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "docs", "version": "1"}}
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": about},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list", "params": {}},

@@ -8,6 +8,8 @@ one way out, and no process of ours relays. Then it runs the program, and at its
 host as a tar archive, through the descriptor that comes beside the first message. Ends with the program's exit code.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -17,10 +19,15 @@ import subprocess
 import sys
 import threading
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+    from typing import IO
+
 _MOST_LINE = 64 << 10
 
 
-def main():
+def main() -> int:
     """Carry out the one order."""
     host = socket.socket(fileno=int(sys.argv[1]))
     host.set_inheritable(False)
@@ -42,7 +49,7 @@ def main():
     return code
 
 
-def run(argv, environment, lines):
+def run(argv: list[str], environment: dict[str, str], lines: list[str]) -> int:
     """The program's exit code, as a shell gives it."""
     try:
         program = subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE if lines else subprocess.DEVNULL)
@@ -50,19 +57,19 @@ def run(argv, environment, lines):
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
         return 127
     if lines:
-        threading.Thread(target=feed, args=(program, lines), daemon=True).start()
+        threading.Thread(target=feed, args=(program, program.stdin, lines), daemon=True).start()
     code = program.wait()
     return code if code >= 0 else 128 - code
 
 
-def feed(program, lines):
-    """Pass stdin on. Its first lines must be allowed ones; after one that matches the last pattern, packets follow.
+def feed(program: subprocess.Popen[bytes], stdin: IO[bytes], lines: list[str]) -> None:
+    """Pass our stdin on. Its first lines must be allowed ones; after one that matches the last pattern, packets follow.
 
     Packets alone (gitprotocol-common(5), pkt-line): where a server speaks an old protocol, git's helper falls back to reading
     commands, of which `push` and `get URL FILE` are two. None begins with the four hexadecimal digits of a packet's length, and
     one that it does not know ends it.
     """
-    with program.stdin as sink, open(0, "rb", buffering=0, closefd=False) as source:
+    with stdin as sink, open(0, "rb", buffering=0, closefd=False) as source:
         line = b""
         while not re.fullmatch(lines[-1], line.decode(errors="replace")):
             line = read_line(source)
@@ -84,13 +91,13 @@ def feed(program, lines):
             sink.flush()
 
 
-def refuse(program):
+def refuse(program: subprocess.Popen[bytes]) -> None:
     """End the program and say why."""
     print("this is not allowed here: only fetching is", file=sys.stderr)
     program.terminate()
 
 
-def read_exactly(source, count):
+def read_exactly(source: FileIO, count: int) -> bytes:
     """So many bytes, fewer only at the end."""
     got = b""
     while len(got) < count and (piece := source.read(count - len(got))):
@@ -98,7 +105,7 @@ def read_exactly(source, count):
     return got
 
 
-def read_line(source):
+def read_line(source: FileIO) -> bytes:
     """One line without its end, read a byte at a time: what follows the last one is not ours to read ahead."""
     line = b""
     while len(line) < _MOST_LINE and (letter := source.read(1)) not in (b"", b"\n"):

@@ -10,14 +10,23 @@ The table (its words come from kernels/<language>/script.toml, see sandboxmcp/ke
     environment  {variable: value}, with `{folder}` in the value
 """
 
+from __future__ import annotations
+
 import os
 import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Table = dict[str, Any]
+    """The table of a language, as above."""
 
 INLINE = 96 << 10
 """The operating system takes at most 128 KiB in one argument; a larger text is passed as a file."""
 
 
-def wrapped(table, code):
+def wrapped(table: Table, code: bytes) -> bytes:
     """The code (bytes) with what its language wants round it."""
     for before, after, unless in table.get("wrap", ()):
         if not (unless and re.search(os.fsencode(unless), code)):
@@ -25,7 +34,7 @@ def wrapped(table, code):
     return code
 
 
-def prepare(table, code, folder):
+def prepare(table: Table, code: bytes, folder: str) -> tuple[list[str | bytes], int | None]:
     """Write the files, set the environment. Returns (argv, descriptor of the text for stdin or None).
 
     Raises OSError: the folder cannot be made or written (its file system may be full).
@@ -42,14 +51,14 @@ def prepare(table, code, folder):
             target.write(content)
     for name, value in table.get("environment", {}).items():
         os.environ[name] = value.replace("{folder}", folder)
-    argv = list(table["argv"])
+    argv: list[str | bytes] = list(table["argv"])
     if "{code}" in argv:
         argv = inline(argv, code)
-    argv = [word.replace("{file}", file).replace("{folder}", folder) if word is not code else word for word in argv]
+    argv = [word.replace("{file}", file).replace("{folder}", folder) if isinstance(word, str) else word for word in argv]
     return argv, memory_file(code) if table.get("stdin") else None
 
 
-def inline(argv, code):
+def inline(argv: list[str | bytes], code: bytes) -> list[str | bytes]:
     """The text in the place of `{code}`; a long one becomes the file that its program reads instead."""
     if len(code) <= INLINE:
         return [code if word == "{code}" else word for word in argv]
@@ -58,7 +67,7 @@ def inline(argv, code):
     return [f"/proc/self/fd/{fd}" if word == "{code}" else word for word in argv if word != "-c"]
 
 
-def memory_file(content):
+def memory_file(content: bytes) -> int:
     """A descriptor at the start of a file without a name."""
     fd = os.memfd_create("script", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(fd), "wb") as file:

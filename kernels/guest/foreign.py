@@ -5,6 +5,8 @@ folder of the sandbox, and beside it runs a relay: it accepts on the listening s
 No folder is shared with the host, so there is nothing that the kernel could swap for a link to something of the host's.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -14,6 +16,11 @@ import tempfile
 import threading
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NoReturn
+
 CHANNELS = ("shell", "iopub", "stdin", "control")
 _RETRY_S = 0.02
 _PIECE = 1 << 16
@@ -21,7 +28,7 @@ _MOST_CONNECTIONS = 64
 """Of one channel at once; a client needs one."""
 
 
-def become(argv, listening, out, err, key):
+def become(argv: list[str], listening: list[int], out: int, err: int, key: str) -> NoReturn:
     """Start the relay on the `listening` sockets, then replace this process by the kernel."""
     folder = tempfile.mkdtemp(prefix=".kernel-", dir="/tmp")
     connection_file = os.path.join(folder, "connection.json")
@@ -44,7 +51,7 @@ def become(argv, listening, out, err, key):
         os._exit(127)
 
 
-def relay(listening, addresses):
+def relay(listening: list[int], addresses: list[str]) -> None:
     """Pass every connection on, until killed with the item. Its own session keeps the kernel's interrupts away."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -58,7 +65,7 @@ def relay(listening, addresses):
         thread.join()
 
 
-def accept(listener, address):
+def accept(listener: socket.socket, address: str) -> NoReturn:
     """Connect each client of one channel with the kernel's socket of that channel."""
     room = threading.Semaphore(_MOST_CONNECTIONS)
     while True:
@@ -67,7 +74,7 @@ def accept(listener, address):
         threading.Thread(target=join, args=(client, address, room), daemon=True).start()
 
 
-def join(client, address, room):
+def join(client: socket.socket, address: str, room: threading.Semaphore) -> None:
     """Copy both ways until one side ends; the kernel may not have bound its socket yet."""
     kernel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with room_when_done(room), client, kernel:
@@ -84,7 +91,7 @@ def join(client, address, room):
 
 
 @contextlib.contextmanager
-def room_when_done(room):
+def room_when_done(room: threading.Semaphore) -> Iterator[None]:
     """Give the connection's place back at its end."""
     try:
         yield
@@ -92,7 +99,7 @@ def room_when_done(room):
         room.release()
 
 
-def copy(source, sink):
+def copy(source: socket.socket, sink: socket.socket) -> None:
     """Bytes from one socket to the other, then the end of them."""
     with contextlib.suppress(OSError):
         while piece := source.recv(_PIECE):

@@ -22,6 +22,8 @@ The launcher trusts nobody below it. It is not dumpable, so no item can read or 
 it ends, and with it (it is bubblewrap's only child) every process of the sandbox. One thread, since threads do not survive a fork.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import ctypes
@@ -40,6 +42,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves out 
 import commands
 import processes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Order = dict[str, Any]
+    """One order as it arrived: the table above says which keys each has."""
+
 PRELOAD = "IPython.core.logger ipykernel.debugger ipykernel.ipkernel ipykernel.kernelapp ipykernel.zmqshell kernel foreign".split()
 """What a kernel cannot start without. None of what is imported here or below starts a thread."""
 PRELOAD_LATER = (
@@ -57,22 +67,26 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Launcher:
     """The running items by number, and the socket to the host."""
 
-    def __init__(self, control, cpu_s):
+    def __init__(self, control: socket.socket, cpu_s: int) -> None:
         self.control = control
         self.cpu_s = cpu_s
-        self.wake = ()
-        self.items = {}  # pid of the item's first process → its number and kind; no key of it, which the next fork could read
-        self.spared = {}  # the same → its children that an interrupt leaves alone
+        self.wake: tuple[int, ...] = ()
+        self.items: dict[
+            int, tuple[int, str]
+        ] = {}  # pid of the item's first process → its number and kind; no key of it, which the next fork could read
+        self.spared: dict[int, frozenset[int]] = {}
+        """The same → its children that an interrupt leaves alone."""
 
-    def run(self):
+    def run(self) -> None:
         """Serve orders until the host closes the socket."""
         wake_r, wake_w = self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.announce()
         later = preparations()
+        watched: list[socket.socket | int] = [self.control, wake_r]
         while True:
-            readable, _, _ = select.select([self.control, wake_r], [], [], 0 if later else None)
+            readable, _, _ = select.select(watched, [], [], 0 if later else None)
             if not readable and later:
                 later.popleft()()
             if wake_r in readable:
@@ -89,7 +103,7 @@ class Launcher:
                     for fd in fds:
                         os.close(fd)
 
-    def announce(self):
+    def announce(self) -> None:
         """Say that we are ready, and pass out the socket on which brokered programs are asked for; the host accepts there.
 
         Made inside, it is in the sandbox's own namespace: nothing of the host's becomes visible. Its name is abstract and stays
@@ -101,12 +115,12 @@ class Launcher:
             message = json.dumps({"ready": os.getpid()}).encode()
             socket.send_fds(self.control, [message], [listener.fileno()])
 
-    def tell(self, **answer):
+    def tell(self, **answer: object) -> None:
         """One message to the host. A host that is gone is seen as the closed socket."""
         with contextlib.suppress(OSError):
             self.control.send(json.dumps(answer).encode())
 
-    def obey(self, order, fds):
+    def obey(self, order: Order, fds: list[int]) -> None:
         """Carry out one order."""
         if order["op"] in STARTERS:
             self.fork(order, fds)
@@ -125,35 +139,35 @@ class Launcher:
         else:
             processes.send_group(pid, order["signum"])
 
-    def end(self, pid):
+    def end(self, pid: int) -> None:
         """Kill an item, and what of it is not below it but beside: clone(2) may make a sibling (CLONE_PARENT)."""
         if not processes.end_all(lambda: [pid, *self.strays()], keep=[one for one in self.items if one != pid]):
             self.give_up()
 
-    def give_up(self):
+    def give_up(self) -> NoReturn:
         """End, and with us the sandbox: something in it cannot be ended otherwise."""
         self.tell(overrun=True)
         os._exit(1)
 
-    def interrupt_kernel(self, pid):
+    def interrupt_kernel(self, pid: int) -> bool:
         """A Python kernel runs its own `except` and `finally`."""
         return processes.interrupt(pid)
 
-    def interrupt_wrapper(self, pid):
+    def interrupt_wrapper(self, pid: int) -> bool:
         """The wrapper sees to its script's processes itself."""
         processes.send(pid, signal.SIGINT)
         return True
 
-    def interrupt_foreign(self, pid):
+    def interrupt_foreign(self, pid: int) -> bool:
         """The relay, and what the kernel started before its first cell, is part of it."""
         return processes.interrupt(pid, self.spared.get(pid, frozenset(processes.children(pid))))
 
-    def interrupt_script(self, pid):
+    def interrupt_script(self, pid: int) -> bool:
         """All of it has the signal that Ctrl-C would give it, wherever it moved to: a shell ends if what it waits for does so."""
         processes.signal_all(lambda: [pid, *self.strays()], signal.SIGINT)
         return True
 
-    def fork(self, order, fds):
+    def fork(self, order: Order, fds: list[int]) -> None:
         """A process of its own for the item, as leader of its own session."""
         try:
             pid = os.fork()
@@ -174,7 +188,7 @@ class Launcher:
         self.items[pid] = order["id"], "wrapper" if order.get("language") else order["op"]
         self.tell(forked=order["id"], pid=pid)
 
-    def reap(self):
+    def reap(self) -> None:
         """Collect what ended; whatever an ended item left behind has become our child and is killed."""
         ended = []
         with contextlib.suppress(ChildProcessError):
@@ -188,11 +202,11 @@ class Launcher:
         for number, status, cpu_s in ended:
             self.tell(ended=number, status=status, cpu_s=cpu_s, swept=swept)
 
-    def strays(self):
+    def strays(self) -> list[int]:
         """Our children that are no item: orphans of one that has ended, or siblings that one made."""
         return [pid for pid in processes.children(os.getpid()) if pid not in self.items]
 
-    def sweep(self):
+    def sweep(self) -> int:
         """Kill every stray and all below it. Returns how many there were."""
         swept = 0
         while strays := self.strays():
@@ -205,19 +219,19 @@ class Launcher:
         return swept
 
 
-def preparations():
+def preparations() -> collections.deque[Callable[[], object]]:
     """What every fork would do again, in steps that are taken while no order waits: the first one need not wait for them."""
     return collections.deque([transform_a_cell, *(partial(__import__, name) for name in PRELOAD_LATER), gc.freeze])
 
 
-def transform_a_cell():
+def transform_a_cell() -> None:
     """Compiles the regular expressions by which a first cell is read; nothing is run."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     TransformerManager().transform_cell("0")
 
 
-def prepare_child(cpu_s):
+def prepare_child(cpu_s: int) -> None:
     """Undo what only the launcher needs: its signals and its invisibility; limit the processor time, in seconds."""
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 2))  # first SIGXCPU, two seconds later SIGKILL
     signal.set_wakeup_fd(-1)
@@ -231,7 +245,7 @@ def prepare_child(cpu_s):
         sys.modules["numpy.random"].seed()  # else every fork would draw the same numbers
 
 
-def become_kernel(order, fds):
+def become_kernel(order: Order, fds: list[int]) -> None:
     """Run an IPython kernel until it is told to shut down or killed."""
     import kernel
 
@@ -239,14 +253,14 @@ def become_kernel(order, fds):
     kernel.serve(sockets, fds[4], fds[5], order["key"], order["mode"], order["language"])
 
 
-def become_foreign_kernel(order, fds):
+def become_foreign_kernel(order: Order, fds: list[int]) -> None:
     """Replace this process by any other Jupyter kernel, and relay its sockets."""
     import foreign
 
     foreign.become(order["argv"], fds[:4], fds[4], fds[5], order["key"])
 
 
-def become_script(order, fds):
+def become_script(order: Order, fds: list[int]) -> None:
     """Replace this process by what runs the script."""
     script, out, err = fds
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -266,7 +280,7 @@ def become_script(order, fds):
         os._exit(126)
 
 
-def copy_in(order, fds):
+def copy_in(order: Order, fds: list[int]) -> None:
     """Write a new file in a new folder; its bytes come from the host, where the script cannot see the file itself."""
     pipe, out, err = fds
     os.dup2(err, 2)
@@ -293,7 +307,7 @@ INTERRUPTERS = {
 STARTERS = {"kernel": become_kernel, "foreign": become_foreign_kernel, "script": become_script, "copy": copy_in}
 
 
-def apply_limits(limits):
+def apply_limits(limits: dict[str, int]) -> None:
     """Set the limits that the operating system enforces per user namespace or process; they cannot be raised again."""
     for name, value in limits.items():
         number = getattr(resource, f"RLIMIT_{name}")
@@ -302,7 +316,7 @@ def apply_limits(limits):
         resource.setrlimit(number, (ceiling, ceiling))
 
 
-def main():
+def main() -> None:
     """Prepare once, then serve."""
     gc.disable()  # nothing that is imported here becomes garbage; each item switches it on again
     control = socket.socket(fileno=int(sys.argv[1]))
@@ -311,7 +325,7 @@ def main():
     cpu_s = limits.pop("CPU")  # of an item, not of all of them together
     apply_limits(limits)
     # ipykernel takes an ImportError as "no debugger": saves a third of a kernel's start and 8 MiB each.
-    sys.modules["debugpy"] = None
+    sys.modules["debugpy"] = None  # type: ignore[assignment] # what the import system takes for "not there"
     for name in PRELOAD:
         __import__(name)
     for name in sys.argv[3:]:

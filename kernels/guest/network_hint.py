@@ -4,8 +4,14 @@ There is no network in the sandbox, so nothing is forbidden here that would work
 unreachable" or wait for a name server. It is a courtesy and no fence: code can go around it, and meets the sandbox's walls then.
 """
 
+from __future__ import annotations
+
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SENTENCE = "No network in this sandbox: only loopback can be reached."
 _INSTEAD = " Fetch into a file with a quiet curl (`curl -sS -o FILE URL`), then read FILE; or call ctx_fetch_and_index."
@@ -15,18 +21,18 @@ _EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.getaddrinfo", "s
 _OWN = ("localhost", "localhost.localdomain", "ip6-localhost", "::1", "::", "0.0.0.0", "", None)  # noqa: S104 - to recognise it
 
 
-def install():
+def install() -> None:
     """For the rest of this process and what it forks; a hook cannot be taken out again."""
     sys.addaudithook(_hook)
 
 
-def _hook(event, arguments):
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     """The set is asked first: this runs for every event of the interpreter."""
     if event in _EVENTS and not _is_own(_host(event, arguments)):
         raise PermissionError(1, _SENTENCE + (_INSTEAD if os.path.lexists(_CURL) else ""))
 
 
-def _host(event, arguments):
+def _host(event: str, arguments: tuple[Any, ...]) -> object:
     """The host of an event; None for a unix socket or what else has none."""
     if event in ("socket.connect", "socket.sendto"):
         address = arguments[1]
@@ -34,7 +40,7 @@ def _host(event, arguments):
     return arguments[0]
 
 
-def _is_own(host):
+def _is_own(host: object) -> bool:
     """Loopback, this machine's own name, or no host at all."""
     if isinstance(host, bytes):
         host = host.decode("ascii", "replace")
@@ -44,5 +50,5 @@ def _is_own(host):
     return name in _OWN or name.startswith(("127.", "::ffff:127.")) or name.endswith(".localhost") or name == _own_name()
 
 
-def _own_name():
+def _own_name() -> str:
     return os.uname().nodename.lower()

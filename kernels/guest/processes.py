@@ -5,12 +5,21 @@ are stopped, from the top downwards, before the first is killed. Nobody waits un
 only when its child has executed a program. It need not: SIGSTOP is acted on before the next instruction of the program.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import os
 import select
 import signal
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    Tops = Callable[[], Iterable[int]]
+    """Names the processes at the top, asked again at each look."""
 
 _PR_SET_DUMPABLE = 4
 _libc = ctypes.CDLL(None)
@@ -23,9 +32,9 @@ _PATIENCE_S = 5.0
 """How long the killed may take to end: a large one gives back its memory first."""
 
 
-def children(pid):
+def children(pid: int) -> list[int]:
     """The direct children of a process, of all its threads."""
-    found = []
+    found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
@@ -33,7 +42,7 @@ def children(pid):
     return found
 
 
-def has_children():
+def has_children() -> bool:
     """Whether this process has any, ended ones among them; a hundredth of what it costs to look for them."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WALL)
@@ -42,7 +51,7 @@ def has_children():
     return True
 
 
-def end_all(tops, keep=()):
+def end_all(tops: Tops, keep: Iterable[int] = ()) -> bool:
     """Kill the processes that `tops` names and all below them; none runs on between the first's death and the last's.
 
     Of the process groups `keep`, and of our own, others stay; each other one dies at once, should something in it have been woken.
@@ -66,12 +75,12 @@ def end_all(tops, keep=()):
     return not any(not has_ended(pid) for pid in walk(tops()))
 
 
-def end_descendants(pid, spare=()):
+def end_descendants(pid: int, spare: Collection[int] = ()) -> bool:
     """The same for everything below a process, but for the children to `spare` and what is below those."""
     return end_all(lambda: [child for child in children(pid) if child not in spare], keep=[group_of(pid)])
 
 
-def interrupt(pid, spare=()):
+def interrupt(pid: int, spare: Collection[int] = ()) -> bool:
     """SIGINT to a process, after all below it have ended; it sees none of them end before the signal. False as of `end_all`.
 
     `spare`: children that stay, which have the signal too where they are of the process's group.
@@ -84,7 +93,7 @@ def interrupt(pid, spare=()):
     return ended
 
 
-def signal_all(tops, signum):
+def signal_all(tops: Tops, signum: int) -> None:
     """A signal to processes and all below them; none can answer it before the last has it.
 
     Not just when a child has ended that nobody has collected: a shell that learns of that and of SIGINT at once goes on.
@@ -102,12 +111,12 @@ def signal_all(tops, signum):
         send(pid, signal.SIGCONT)
 
 
-def stop_all(tops):
+def stop_all(tops: Tops) -> list[int]:
     """Stop processes and all below them until a look finds no new ones. Returns those of the last look, from the top.
 
     After many rounds it returns all the same: what wakes others, or forks on and on, is still running then.
     """
-    stopped = set()
+    stopped: set[int] = set()
     for _ in range(_ROUNDS):
         before = len(stopped)
         found = walk(tops(), stopped)
@@ -118,9 +127,10 @@ def stop_all(tops):
     return found
 
 
-def walk(tops, stopped=None):
+def walk(tops: Iterable[int], stopped: set[int] | None = None) -> list[int]:
     """Processes and all below them, from the top. With a set of those that are `stopped`, the others are, before they are read."""
-    found, level = {}, list(tops)
+    found: dict[int, None] = {}
+    level = list(tops)
     while level:
         for pid in level:
             if stopped is not None and pid not in stopped:
@@ -131,7 +141,7 @@ def walk(tops, stopped=None):
     return list(found)
 
 
-def await_end(pid, deadline):
+def await_end(pid: int, deadline: float) -> None:
     """Wait until a process that was killed has ended, all its threads with it, or until a moment of the monotonic clock."""
     try:
         watched = os.pidfd_open(pid)
@@ -145,13 +155,13 @@ def await_end(pid, deadline):
         os.close(watched)
 
 
-def send(pid, signum):
+def send(pid: int, signum: int) -> None:
     """A signal to a process, if it is still there."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signum)
 
 
-def send_first_thread(pid, signum):
+def send_first_thread(pid: int, signum: int) -> None:
     """A signal to a stopped process. Any thread would take it when it goes on: Python's first one would sleep on, not interrupted.
 
     Where the first thread blocks it, another one waits for it, and may take it.
@@ -164,20 +174,20 @@ def send_first_thread(pid, signum):
     send(pid, signum)
 
 
-def send_group(pid, signum):
+def send_group(pid: int, signum: int) -> None:
     """A signal to the process group that a process leads; to itself alone in its first moment, when it is no leader yet."""
     with contextlib.suppress(ProcessLookupError):
         (os.killpg if group_of(pid) == pid else os.kill)(pid, signum)
 
 
-def group_of(pid):
+def group_of(pid: int) -> int:
     """The process group of a process; 0 when it is gone."""
     with contextlib.suppress(ProcessLookupError):
         return os.getpgid(pid)
     return 0
 
 
-def has_ended(pid):
+def has_ended(pid: int) -> bool:
     """Whether a process has ended and at most waits to be collected. One whose first thread alone has ended has not."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -187,7 +197,7 @@ def has_ended(pid):
     return fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
 
 
-def processor_time(pid):
+def processor_time(pid: int) -> float:
     """Seconds that a process has used, its children not counted; an ended one is asked before it is collected."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -197,6 +207,6 @@ def processor_time(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def set_dumpable(dumpable):
+def set_dumpable(dumpable: bool) -> None:
     """Let processes of the same user read and write this one's memory and descriptors, or not (prctl(2), PR_SET_DUMPABLE)."""
     _libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)

@@ -4,20 +4,26 @@ ipykernel's sends on the socket directly. Such a send takes along the wake-up by
 subscription that came just then was not looked at until the next one, and its client waited for a welcome that was never sent.
 """
 
+from __future__ import annotations
+
 import threading
 
 import zmq
 from ipykernel.iostream import IOPubThread
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class PublishingThread(IOPubThread):
     """ipykernel's, which after each message looks for subscriptions itself."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._event_pipe_gc_seconds = 600  # each time an idle kernel wakes, the host has to look what it did
 
-    def _really_send(self, msg, *args, **kwargs):
+    def _really_send(self, msg: Any, *args: Any, **kwargs: Any) -> None:
         super()._really_send(msg, *args, **kwargs)
         if threading.current_thread() is self.thread and not self.closed:
             self._xpub_stream.flush(zmq.POLLIN)

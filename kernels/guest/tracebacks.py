@@ -1,5 +1,7 @@
 """Python's own report of an exception, without the frames of the machinery that runs a script."""
 
+from __future__ import annotations
+
 import os
 import traceback
 
@@ -11,14 +13,14 @@ _MACHINERY = tuple(os.path.dirname(file) for file in (IPython.__file__, ipykerne
 """Where frames come from that are no concern of the script's author."""
 
 
-def script_traceback(etype, evalue):
+def script_traceback(etype: type[BaseException], evalue: BaseException) -> str:
     """Python's own report of an exception, from the script's first frame on."""
     report = traceback.TracebackException(etype, evalue, evalue.__traceback__, compact=True)
     trim(report)
     return "".join(report.format())
 
 
-def trim(report):
+def trim(report: traceback.TracebackException) -> None:
     """Drop the frames of IPython and of ours around the script's, in the exception and in those that it came from."""
     first = next((at for at, frame in enumerate(report.stack) if frame.filename == SCRIPT_NAME), None)
     if first is not None:

@@ -5,6 +5,8 @@ second and a half however deaf it is, and its exit code in the reply (`ename` Ex
 between cells. What a script leaves running ends with its cell.
 """
 
+from __future__ import annotations
+
 import asyncio
 import codecs
 import contextlib
@@ -18,6 +20,10 @@ import commands
 import processes
 from ipykernel.kernelbase import Kernel
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any, ClassVar
+
 _STEPS = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.5), (signal.SIGKILL, 5.0))
 """What an interrupt sends, and how many seconds each has to work."""
 _PIECE = 1 << 16
@@ -29,9 +35,18 @@ class WrapperKernel(Kernel):
     implementation = "sandboxmcp"
     implementation_version = "1"
     banner = "Each cell is a script of its own; no variable lives on."
-    table = {}  # noqa: RUF012 - set once per process, before the only instance is made
+    table: ClassVar[commands.Table] = {}
+    """Set once per process, before the only instance is made."""
 
-    async def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **_more):
+    async def do_execute(
+        self,
+        code: str,
+        silent: bool,
+        store_history: bool = True,
+        user_expressions: dict[str, Any] | None = None,
+        allow_stdin: bool = False,
+        **_more: object,
+    ) -> dict[str, Any]:
         """Run one cell to its end."""
         folder = tempfile.mktemp(prefix=".script-", dir="/tmp")  # noqa: S306 - made by mkdir, which fails where one is
         try:
@@ -47,13 +62,13 @@ class WrapperKernel(Kernel):
         reply = {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": {}}
         return {**reply, "sandboxmcp": {"exit_code": 0}}
 
-    def _failed(self, name, value, code, silent):
+    def _failed(self, name: str, value: str, code: int, silent: bool) -> dict[str, Any]:
         error = {"ename": name, "evalue": value, "traceback": [f"{name}: {value}" if value else name]}
         if not silent:
             self.send_response(self.iopub_socket, "error", error)
         return {"status": "error", "execution_count": self.execution_count, **error, "sandboxmcp": {"exit_code": code}}
 
-    async def _run(self, code, folder, silent):
+    async def _run(self, code: bytes, folder: str, silent: bool) -> tuple[int, bool]:
         """The exit code as a shell gives it, and whether it was interrupted."""
         loop = asyncio.get_running_loop()
         interrupt = asyncio.Event()
@@ -62,7 +77,7 @@ class WrapperKernel(Kernel):
         try:
             script = self._start(code, folder)
             streams = {"stdout": script.stdout, "stderr": script.stderr}
-            pumps = [asyncio.ensure_future(self._pump(name, pipe, silent)) for name, pipe in streams.items()]
+            pumps = [asyncio.ensure_future(self._pump(name, pipe, silent)) for name, pipe in streams.items() if pipe is not None]
             interrupted = await self._ended(script, interrupt)
             # What it left behind holds its pipes: once that has ended, so have they.
             processes.end_descendants(os.getpid())
@@ -73,7 +88,7 @@ class WrapperKernel(Kernel):
             processes.end_descendants(os.getpid())
             collect()
 
-    def _start(self, code, folder):
+    def _start(self, code: bytes, folder: str) -> subprocess.Popen[bytes]:
         argv, stdin = commands.prepare(self.table, code, folder)
         passed = [int(word.rpartition(b"/")[2]) for word in map(os.fsencode, argv) if word.startswith(b"/proc/self/fd/")]
         try:
@@ -90,7 +105,7 @@ class WrapperKernel(Kernel):
             for fd in (*passed, *([] if stdin is None else [stdin])):
                 os.close(fd)
 
-    async def _ended(self, script, interrupt):
+    async def _ended(self, script: subprocess.Popen[bytes], interrupt: asyncio.Event) -> bool:
         """Wait for the script and no longer than an interrupt takes; True when there was one. Its pipes may be open still."""
         loop = asyncio.get_running_loop()
         gone = asyncio.Event()
@@ -116,7 +131,7 @@ class WrapperKernel(Kernel):
             for one in waiting:
                 one.cancel()
 
-    async def _pump(self, name, pipe, silent):
+    async def _pump(self, name: str, pipe: IO[bytes], silent: bool) -> None:
         """A stream's pieces as messages; letters are never torn apart."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=2 * _PIECE)
@@ -132,7 +147,7 @@ class WrapperKernel(Kernel):
                 return
 
 
-def collect():
+def collect() -> None:
     """Children that have ended and that nobody waited for: orphans come to us (PR_SET_CHILD_SUBREAPER)."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:

@@ -14,6 +14,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,10 +45,10 @@ def make_research(make_session, authority):
 # git
 
 
-def git_handler(base, root: Path):
+def git_handler(base: Any, root: Path) -> Any:
     """git's own server program behind HTTP, as CGI (git-http-backend(1))."""
 
-    class Git(base):
+    class Git(base):  # type: ignore[misc] # made by a fixture
         def do_GET(self):
             self.server.seen.append((self.command, self.path, dict(self.headers)))
             path, _, query = self.path.partition("?")
@@ -128,7 +129,7 @@ def test_git_does_not_push(repository, served, make_research):
 
 @pytest.mark.parametrize("more", ["get $U/other /tmp/other", "push HEAD:refs/heads/x", "list for-push"])
 def test_git_is_given_no_commands_when_the_server_speaks_no_version_2(repository, make_site, make_research, more):
-    class Old(git_handler(make_site().RequestHandlerClass, repository.parent / "served")):
+    class Old(git_handler(make_site().RequestHandlerClass, repository.parent / "served")):  # type: ignore[misc] # made by a fixture
         def do_GET(self):
             del self.headers["Git-Protocol"]
             super().do_GET()
@@ -217,7 +218,7 @@ def index_handler(base):
         "onlysource-1.0.tar.gz": b"never",
     }
 
-    class Index(base):
+    class Index(base):  # type: ignore[misc,valid-type] # made by a fixture
         def say_simple(self, rest):
             project = rest.strip("/")
             links = "".join(f'<a href="/files/{file}">{file}</a>\n' for file in files if file.startswith(f"{project}-"))
@@ -321,7 +322,7 @@ def registry_handler(base):
     tarball = gzip.compress(packed.getvalue())
     integrity = "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode()
 
-    class Registry(base):
+    class Registry(base):  # type: ignore[misc,valid-type] # made by a fixture
         def say_demo(self, rest):
             if rest.endswith(".tgz"):
                 self.reply(tarball, Content_Type="application/octet-stream")
@@ -365,7 +366,7 @@ def test_gh_reads_with_a_token_that_scripts_never_see(make_research, authority, 
 
 
 def github_handler(base):
-    class GitHub(base):
+    class GitHub(base):  # type: ignore[misc,valid-type] # made by a fixture
         def say_repos(self, rest):
             self.reply(json.dumps({"full_name": rest}).encode(), Content_Type="application/json")
 

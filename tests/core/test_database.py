@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -144,7 +145,7 @@ def test_processes_that_create_it_at_once_all_succeed(tmp_path):
 
 
 def test_a_sqlite_without_trigrams_is_recognised():
-    plain = ModuleType("plain")
+    plain: Any = ModuleType("plain")
     plain.Error = sqlite3.Error
     plain.connect = lambda _: _WithoutFullText()
     assert (has_trigrams(sqlite3), has_trigrams(plain)) == (True, False)

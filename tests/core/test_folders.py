@@ -19,8 +19,8 @@ HOLD += "print(PrivateFolder(Path(sys.argv[1])).path, flush=True)\nsys.stdin.rea
 @pytest.fixture
 def holder(tmp_path):
     """Another process that has a folder below `tmp_path`, and the folder."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], text=True, **pipes)
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     yield process, Path(process.stdout.readline().strip())
     process.kill()

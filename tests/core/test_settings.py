@@ -97,7 +97,7 @@ BAD_VALUES = {
 @pytest.mark.parametrize(("variable", "value"), [(name, value) for name, values in BAD_VALUES.items() for value in values])
 def test_a_bad_value_names_the_variable_and_what_it_wants(place: Place, variable: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"variable {variable} wants "):
-        place.load(**{variable: value})
+        place.load(None, **{variable: value})
 
 
 @pytest.mark.parametrize(

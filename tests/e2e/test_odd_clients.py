@@ -7,11 +7,12 @@ import json
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.usefixtures("sandbox")
-HELLO = [
+HELLO: list[dict[str, Any]] = [
     {
         "jsonrpc": "2.0",
         "id": 0,
@@ -22,7 +23,7 @@ HELLO = [
 ]
 
 
-def call(number: int, tool: str, **arguments: object) -> dict[str, object]:
+def call(number: int, tool: str, **arguments: object) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
@@ -42,12 +43,12 @@ def serve(command, environment, project):
         server.wait()
 
 
-def send(server: subprocess.Popen[bytes], *messages: dict[str, object]) -> None:
+def send(server: subprocess.Popen[bytes], *messages: dict[str, Any]) -> None:
     server.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
     server.stdin.flush()
 
 
-def answer(server: subprocess.Popen[bytes], number: int | str) -> dict[str, object]:
+def answer(server: subprocess.Popen[bytes], number: int | str) -> dict[str, Any]:
     while True:
         message = json.loads(server.stdout.readline())
         if message.get("id") == number:

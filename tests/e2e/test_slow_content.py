@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.usefixtures("sandbox")
-HELLO = [
+HELLO: list[dict[str, Any]] = [
     {
         "jsonrpc": "2.0",
         "id": 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,9 @@ def test_a_file_or_folder_that_is_swapped_meanwhile_never_shows_the_hosts(make_i
     running = own.start(own.run_here(SWAP.replace("SECRET", str(secret)).replace("FOLDER", str(secret.parent))))
     while not (own.workspace / "swapping").exists():
         os.sched_yield()
-    seen, followed, tried = set(), set(), 0
+    seen: set[Any] = set()
+    followed: set[Any] = set()
+    tried = 0
     while (tried < 1500 or len(followed) < 2) and not running.done():
         tried += 1
         for path in (own.workspace / "file", own.workspace / "folder" / "secret"):

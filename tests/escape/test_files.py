@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,7 +196,7 @@ def test_a_setuid_program_gains_nothing(inside, cannot_show):
     planted = plant_setuid(inside.workspace)
     with tempfile.TemporaryDirectory() as open_to_all:
         os.chmod(open_to_all, 0o711)  # noqa: S103 - another user must reach the program
-        outside = [plant_setuid(Path(open_to_all)), "-u"]
+        outside: list[Any] = [plant_setuid(Path(open_to_all)), "-u"]
         if not ROOT or subprocess.run(["runuser", "-u", "nobody", "--", *outside], capture_output=True).stdout != b"0\n":
             cannot_show("setuid", "it takes root's program, run by another user, on a file system without nosuid")
     assert inside.run("./rootid -u", "shell").stdout == b"1000\n"

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ SECRET = b"a secret of the host\n"
 
 
 @contextlib.contextmanager
-def listening(family: int, address: object) -> Iterator[tuple[socket.socket, list[object]]]:
+def listening(family: int, address: Any) -> Iterator[tuple[socket.socket, list[object]]]:
     """A server of the host that answers every connection with the secret, and the list of those who came."""
     came: list[object] = []
     with socket.socket(family, socket.SOCK_STREAM) as server:

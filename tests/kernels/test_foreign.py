@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from sandboxmcp.core.model import Script
 
 FROM_PYPI = {"xpython": "xpython", "bash": "bash_kernel"}
 """Kernels that other people publish → the module that they are."""
-SPECS = {
+SPECS: dict[str, Any] = {
     "bash": {"argv": ["python", "-m", "bash_kernel", "-f", "{connection_file}"], "language": "bash"},
     "theirs": {"argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"},
     "named": {

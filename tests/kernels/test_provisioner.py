@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
@@ -115,7 +116,7 @@ def test_a_broken_pack_stops_a_plain_jupyter_client_too(sandbox, tmp_path, monke
     monkeypatch.setenv("SANDBOXMCP_POLICY_PACKS", str(tmp_path / "broken.toml"))
     manager = AsyncKernelManager(kernel_name="sandboxmcp-python", kernel_spec_manager=SandboxKernelSpecManager())
     with pytest.raises(BrokenPack):
-        asyncio.run(manager.start_kernel())
+        asyncio.run(cast("Any", manager.start_kernel()))
 
 
 async def interrupt_a_loop(manager: AsyncKernelManager, client) -> None:

@@ -111,7 +111,7 @@ LONG = {"heeds": "echo on; sleep 60", "deaf": "trap '' INT TERM; echo on; sleep 
 
 @pytest.mark.parametrize("code", LONG.values(), ids=LONG.keys())
 def test_an_interrupt_ends_the_script_and_not_the_kernel(bash, code):
-    sent = []
+    sent: list[int] = []
     cell = bash.run(code, when_printed=lambda: sent or (sent.append(1), bash.manager.interrupt_kernel()))
     assert (cell.reply["ename"], cell.errors) == ("KeyboardInterrupt", ["KeyboardInterrupt"])
     assert bash.run("pgrep sleep; echo again").stdout == "again\n"

@@ -6,7 +6,7 @@ Its labels were written from the specification alone, before their writer had se
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -35,7 +35,7 @@ def entries() -> list[Entry]:
         for heading, *lines in (section.split("\n") for section in sections):
             kind, *rest = (part.strip() for part in heading.split("|"))
             language, kernel, host = ("shell", *rest) if name == "shell" else (*rest, rest[-1])
-            wanted = {"kernel": kernel, "host": host}
+            wanted: Any = {"kernel": kernel, "host": host}
             codes = [line.replace("⏎", "\n") for line in lines if line and not line.startswith("# Rel")]
             found += [Entry(which, kind, language, wanted, code) for code in codes]
     return found

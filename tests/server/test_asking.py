@@ -67,7 +67,7 @@ async def test_the_user_who_says_yes_lets_it_run(tmp_path: Path, era: str) -> No
 
 @pytest.mark.parametrize("action", ["decline", "cancel", "accept"])
 async def test_the_user_who_does_not_say_yes_is_obeyed(tmp_path: Path, era: str, action: Any) -> None:
-    content = {"allow": False} if action == "accept" else None
+    content: Any = {"allow": False} if action == "accept" else None
     result, asked, log = await call(tmp_path, era, types.ElicitResult(action=action, content=content))
     assert (result.is_error, (tmp_path / "made").exists(), len(asked)) == (True, False, 1)
     assert "The user was asked and said no" in result.content[0].text

@@ -1,5 +1,7 @@
 """What is no message of JSON-RPC is answered with an error that its sender can put down to a request."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ LINES = {
 }
 
 
-def refused(line: str) -> object:
+def refused(line: str) -> Any:
     """What answers the line, which the parser must refuse."""
     try:
         jsonrpc_message_adapter.validate_json(line, by_name=False)

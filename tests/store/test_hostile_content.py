@@ -310,7 +310,7 @@ MOST_SLOWER = 40
 def test_nothing_takes_very_much_longer_than_prose(name: str) -> None:
     size = 64 << 10
     prose = min(seconds(WORDS, size) for _ in range(3))
-    found = []
+    found: list[float] = []
     while len(found) < _TRIES and (not found or min(found) > MOST_SLOWER * prose):
         found.append(seconds(SHAPES[name], size))
     assert min(found) <= MOST_SLOWER * prose

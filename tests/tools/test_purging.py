@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sandboxmcp.core.errors import UsageError
@@ -12,7 +14,7 @@ from sandboxmcp.tools.purging import purge
 
 
 def add(services: Services, label: str, **more: str) -> str:
-    facts = {"project": services.project, "session": services.session} | more
+    facts: dict[str, Any] = {"project": services.project, "session": services.session} | more
     return services.store.add(NewSource(label, "text", **facts), f"text of {label}\n").handle
 
 

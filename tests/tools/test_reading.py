@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -99,14 +100,20 @@ def test_a_text_that_is_not_there_is_said(services: Services, handle: str) -> No
     ids=["none", "unknown", "beyond", "backwards", "cursor", "citation"],
 )
 def test_what_does_not_exist_is_an_error(services: Services, handle: str, arguments: dict[str, str], message: str) -> None:
-    given = {"handle": handle} | arguments if arguments else {}
+    given: dict[str, Any] = {"handle": handle} | arguments if arguments else {}
     with pytest.raises(UsageError, match=message):
         read(services, **given, budget_tokens=400)
 
 
 def test_another_projects_source_is_read_only_when_all_are_asked_for(services: Services) -> None:
     other = services.store.add(NewSource("theirs", "text", "/elsewhere", "s"), "their secret\n").handle
-    for arguments in ({"handle": other}, {"handle": f"{other}:1-1"}, {"around": f"{other}:1"}, {"handle": other, "grep": "secret"}):
+    ways: list[dict[str, Any]] = [
+        {"handle": other},
+        {"handle": f"{other}:1-1"},
+        {"around": f"{other}:1"},
+        {"handle": other, "grep": "secret"},
+    ]
+    for arguments in ways:
         with pytest.raises(UsageError, match="There is no source"):
             read(services, **arguments, budget_tokens=400)
     assert "| their secret" in read(services, handle=other, scope="all", budget_tokens=400).text

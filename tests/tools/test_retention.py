@@ -16,7 +16,7 @@ from sandboxmcp.store.store import Store
 def test_old_captures_and_pages_go_and_files_and_texts_stay(tmp_path: Path, days: str, left: set[str]) -> None:
     with Store(tmp_path / "data") as store:
         for origin in ("execute", "page", "file", "text"):
-            store.add(NewSource(origin, origin, str(tmp_path), "s"), f"text of {origin}\n")  # type: ignore[arg-type]
+            store.add(NewSource(origin, origin, str(tmp_path), "s"), f"text of {origin}\n")
         with store._database.writing() as connection:
             connection.execute("UPDATE sources SET created_at = created_at - 15 * 86400")
     flags = {"data_dir": str(tmp_path / "data"), "workspace": str(tmp_path), "retention.captures": days, "retention.pages": days}

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -113,8 +114,9 @@ def test_a_glob_does_not_look_outside_the_roots(tmp_path: Path, pattern: str) ->
 @pytest.mark.parametrize("pattern", ["", " ", "!", "a\0b", "[z-a]", "x" * 5_000], ids=repr)
 def test_a_pattern_that_is_none_is_named(tmp_path: Path, pattern: str) -> None:
     for name in ("include", "exclude"):
+        given: dict[str, Any] = {name: ["*.py", pattern]}
         with pytest.raises(UsageError, match=f"{name} holds .* which is no pattern"):
-            walk(tmp_path, **{name: ["*.py", pattern]})
+            walk(tmp_path, **given)
 
 
 def test_a_line_that_is_no_rule_leaves_the_others_in_force(tmp_path: Path) -> None:

@@ -5,10 +5,16 @@ Started once for each call, by start.py, so it imports next to nothing: `_socket
 own rights and is trusted with nothing.
 """
 
+from __future__ import annotations
+
 import _socket
 import _stat as stat
 import posix
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 ADDRESS = b"\0sandboxmcp/broker"
 """Abstract: known only in this sandbox's network namespace, and nobody can put another in its place."""
@@ -17,18 +23,18 @@ MOST_BYTES = 256 << 10
 TRIES = 1000
 
 
-def encoded(word):
+def encoded(word: str) -> bytes:
     """A word of the command line as its bytes."""
     return word.encode(sys.getfilesystemencoding(), "surrogateescape")
 
 
-def parent_of(path):
+def parent_of(path: bytes) -> bytes:
     """The folder that a path lies in; empty for the working folder."""
     head, slash, _ = path.rpartition(b"/")
     return head or slash
 
 
-def is_folder(path):
+def is_folder(path: bytes) -> bool:
     """Whether there is a folder."""
     try:
         return stat.S_ISDIR(posix.stat(path).st_mode)
@@ -36,7 +42,7 @@ def is_folder(path):
         return False
 
 
-def kind_of(fd):
+def kind_of(fd: int) -> bytes:
     """What a standard stream is: `file`, `null`, or `stream`."""
     try:
         status = posix.fstat(fd)
@@ -48,7 +54,7 @@ def kind_of(fd):
     return b"null" if stat.S_ISCHR(status.st_mode) and status.st_rdev == null.st_rdev else b"stream"
 
 
-def send(broker, *fields, fds=()):
+def send(broker: _socket.socket, *fields: bytes, fds: tuple[int, ...] = ()) -> None:
     """One frame, with descriptors beside its first byte."""
     payload = b"\0".join(fields)
     data = len(payload).to_bytes(4, "big") + payload
@@ -58,13 +64,13 @@ def send(broker, *fields, fds=()):
         sent += broker.send(data[sent:])
 
 
-def receive(broker):
+def receive(broker: _socket.socket) -> list[bytes]:
     """One frame, as fields. A broker that has gone ends the program."""
     head = exactly(broker, 4)
     return exactly(broker, int.from_bytes(head, "big")).split(b"\0")
 
 
-def exactly(broker, count):
+def exactly(broker: _socket.socket, count: int) -> bytes:
     """So many bytes."""
     got = b""
     while len(got) < count:
@@ -75,14 +81,14 @@ def exactly(broker, count):
     return got
 
 
-def fail(code, why):
+def fail(code: int, why: str) -> NoReturn:
     """End with a sentence on stderr."""
     sys.stderr.write(f"{PROGRAM}: (sandbox) {why}\n")
     sys.stderr.flush()
     posix._exit(code)
 
 
-def problem_with(path):
+def problem_with(path: bytes) -> str:
     """Why something that is already there may not be written over; empty when it may."""
     mode = posix.lstat(path).st_mode
     if stat.S_ISREG(mode):
@@ -91,7 +97,7 @@ def problem_with(path):
     return f"it is {next((name for is_kind, name in kinds if is_kind(mode)), 'a device')}, not a regular file"
 
 
-def check(path, existing, folders):
+def check(path: bytes, existing: bytes, folders: bytes) -> tuple[bytes, ...]:
     """Whether the output could be written: asked before anything goes out."""
     try:
         problem = problem_with(path)
@@ -107,7 +113,7 @@ def check(path, existing, folders):
         return (b"ok",) if posix.access(parent, posix.W_OK | posix.X_OK) else (b"no", b"no right to write in the folder")
 
 
-def open_output(path, existing, folders):
+def open_output(path: bytes, existing: bytes, folders: bytes) -> int:
     """A descriptor open for writing only. Links are not followed at the last step, and a FIFO does not block."""
     if folders and parent_of(path):
         make_folders(parent_of(path))
@@ -122,7 +128,7 @@ def open_output(path, existing, folders):
     raise FileExistsError(17, "a thousand files of this name are there already")
 
 
-def obey(broker, operation, arguments):
+def obey(broker: _socket.socket, operation: bytes, arguments: list[bytes]) -> None:
     """Carry out one operation of the broker's and answer it."""
     try:
         if operation == b"check":
@@ -151,14 +157,14 @@ def obey(broker, operation, arguments):
         send(broker, b"no", (error.strerror or str(error)).encode())
 
 
-def make_folders(path):
+def make_folders(path: bytes) -> None:
     """The folder and those above it, where they are missing."""
     import os  # rarely needed, and dear
 
     os.makedirs(path, exist_ok=True)
 
 
-def unpacker(folder):
+def unpacker(folder: bytes) -> int:
     """The writing end of a pipe into a tar that unpacks into a folder, which is made where it is missing."""
     make_folders(folder)
     read, write = posix.pipe2(posix.O_CLOEXEC)
@@ -168,7 +174,7 @@ def unpacker(folder):
     return write
 
 
-def run_locally(argv):
+def run_locally(argv: list[bytes]) -> NoReturn:
     """Become the real program, which comes after us on PATH."""
     import os
 
@@ -180,7 +186,7 @@ def run_locally(argv):
     fail(127, "it is not installed")
 
 
-def main():
+def main() -> int:
     """Ask, do what is asked in return, end as the real program did."""
     argv = [encoded(word) for word in sys.argv[1:]]
     if PROGRAM in ("curl", "wget") and argv in ([b"--version"], [b"-V"]):

@@ -76,7 +76,7 @@ forms = st.sampled_from(get_args(Form))
 as_they_stand = st.sampled_from([form for form in get_args(Form) if form not in SPELLING])
 
 
-def _chunks(text: str, form: str):
+def _chunks(text: str, form: Form):
     return list(chunked(numbered_lines([text.encode()], 1, SPELLING.get(form)), form))
 
 
