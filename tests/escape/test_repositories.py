@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-TABLE = tomllib.loads((Path(__file__).parent.parent / "sandbox/repositories.toml").read_text())
+TABLE = tomllib.loads((Path(__file__).parent.parent / "sandbox/repositories/repositories.toml").read_text())
 AUTHOR = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 STATUS = "cd sub && git status"
 EVIL = "git init -q {0} && git -C {0} config core.fsmonitor 'touch {{mark}};'"
