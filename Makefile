@@ -26,9 +26,10 @@ test: setup ## every test (SANDBOXMCP_SANDBOX=required: a missing sandbox fails 
 	@sh scripts/sandbox.sh || [ "$$SANDBOXMCP_SANDBOX" != required ]
 	@$(PYTHON_IN_VENV) $(PYTEST) $(TESTS) $(ARGS)
 
-soak: setup ## for some minutes: kill writers of a store at random points; 20,000 random scripts, of which bash runs only what was judged
+soak: setup ## for some minutes: kill writers of a store at random points; 20,000 random scripts, of which bash runs only what was judged; 500 sessions
 	@SANDBOXMCP_SCRIPTS=20000 $(PYTHON_IN_VENV) -m pytest tests/policy/test_shell_runs.py --timeout=1800 $(ARGS)
 	@SANDBOXMCP_SOAK=100 $(PYTHON_IN_VENV) -m pytest tests/store/test_durability.py -k killed $(ARGS)
+	@SANDBOXMCP_SOAK=1 $(PYTHON_IN_VENV) -m pytest tests/server/test_many_sessions.py -k come_and_go --timeout=1800 $(ARGS)
 
 escape: sandbox ## only the tests that try to get out of the sandbox
 	@$(PYTHON_IN_VENV) $(PYTEST) tests/escape $(ARGS)

@@ -29,7 +29,7 @@ import scale
 
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.core.settings import load_settings
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.store.store import Store
 from sandboxmcp.tools.knowledge import search
 
@@ -68,10 +68,10 @@ def _plain(text: str) -> str:
     return " ".join(html.unescape(text).replace("\xa0", " ").split())
 
 
-def _services(folder: Path) -> Services:
+def _services(folder: Path) -> Session:
     folder.mkdir(parents=True)
     flags = {"data_dir": str(folder / "data"), "workspace": str(folder)}
-    return Services(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
+    return Session(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
 
 
 def _cases(folder: Path, place: Path) -> None:
@@ -91,7 +91,7 @@ def _cases(folder: Path, place: Path) -> None:
 Result = tuple[dict[str, Any], list[float]]
 
 
-def _recalls(services: Services, case: dict[str, Any]) -> list[float]:
+def _recalls(services: Session, case: dict[str, Any]) -> list[float]:
     label = f"case-{case['file']}"
     answers = [search(services, [case["intent"]], source=label, budget_tokens=budget).text for budget in BUDGETS]
     return [recall(text, case["evidence"], budget) for text, budget in zip(answers, BUDGETS, strict=True)]

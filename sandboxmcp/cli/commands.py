@@ -15,7 +15,7 @@ from sandboxmcp.cli.notices import tell_misspelt
 from sandboxmcp.cli.wording import answer_for_terminal
 from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
 from sandboxmcp.render.answer import Answer
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.usage_stats import count_call
 
 Body = Callable[..., int]
@@ -91,7 +91,7 @@ def use(settings: Settings, tool: str, function: Callable[..., Any], **arguments
     """Run one tool, blocking or not, on parts of its own, which are closed again. The call is counted under the tool's name."""
     import anyio
 
-    services = Services(settings)
+    services = Session(settings)
     if inspect.iscoroutinefunction(function):
         return anyio.run(partial(_used, services, tool, function, arguments))
     try:
@@ -102,7 +102,7 @@ def use(settings: Settings, tool: str, function: Callable[..., Any], **arguments
         anyio.run(services.close)
 
 
-async def _used(services: Services, tool: str, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any]) -> Answer:
+async def _used(services: Session, tool: str, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any]) -> Answer:
     """The same in an event loop, which kernels need from their start to their end."""
     import anyio
 

@@ -10,7 +10,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.fence import one_line
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ASK, Question
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def kernel_called(settings: Settings, name: str, *, here: bool = False) -> Share
 
 
 async def run_in_joined(
-    services: Services, kernel: Shared, code: str, queries: Sequence[str], timeout_s: float | None, budget_tokens: int
+    services: Session, kernel: Shared, code: str, queries: Sequence[str], timeout_s: float | None, budget_tokens: int
 ) -> Answer:
     """What a fresh execution would answer.
 

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 
 def list_packs(settings: Settings, as_json: bool) -> int:
     """Print the packs in force with their rules."""
-    packs = Services(settings).engine.packs
+    packs = Session(settings).engine.packs
     if as_json:
         rows = [
             {

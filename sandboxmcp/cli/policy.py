@@ -15,7 +15,7 @@ from sandboxmcp.cli.judging import Piece, pieces_of
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Setting, Verdict
 from sandboxmcp.core.settings import Settings, load_settings
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 _ACTS = ("policy_packs", "workspace")
 _FAILED = 1
@@ -49,7 +49,7 @@ def _check(
     sarif: Sarif = False,
 ) -> int:
     """Print the verdict on each script or notebook cell with its rule and line; exit code 3 unless all may run."""
-    engine, where = Services(settings).engine, _setting(setting)
+    engine, where = Session(settings).engine, _setting(setting)
     judged = [(piece, engine.judge(piece.code, piece.language, where)) for file in files for piece in pieces_of(file, language)]
     denied = [verdict for _, verdict in judged if verdict.action != "allow"]
     if sarif:
@@ -77,7 +77,7 @@ def _explain(
     """Print the verdict on a piece of code: the rule, why, what to do instead, what cannot be known, what finds no network."""
     from sandboxmcp.cli.quick import remember
 
-    engine = Services(settings).engine
+    engine = Session(settings).engine
     where, spoken = _setting(setting), language or "shell"
     verdict = engine.judge(code, spoken, where)
     outlook = engine.outlook(code, spoken) if where == "kernel" and verdict.action == "allow" else ()

@@ -37,13 +37,15 @@ def explain_quickly(arguments: Sequence[str]) -> int | None:
 
 def remember(engine: Engine, settings: Settings) -> None:
     """Keep what the prefilter needs of an engine that was made for these settings; not being able to is no failure."""
+    from pathlib import Path
+
     from sandboxmcp.policy.prefilter import words_of
     from sandboxmcp.policy.sources import files_of
 
     place = _place()
     if place is None:
         return
-    stamps = [[file, *_stamp(file)] for file in files_of(engine, settings)]
+    stamps = [[file, *_stamp(file)] for file in files_of(engine, settings, Path.cwd())]
     document = {"environment": _environment(), "stamps": stamps, "words": words_of(engine)}
     partial = f"{place}.{os.getpid()}"
     try:

@@ -16,7 +16,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.server.arguments import language_called
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 _EXIT_CODES = {"ok": 0, "denied": 3}
 
@@ -73,7 +73,7 @@ class _Given:
     budget: int | None
 
 
-async def _run(services: Services, given: _Given) -> Answer:
+async def _run(services: Session, given: _Given) -> Answer:
     from sandboxmcp.tools.execution import execute
 
     kernel = kernel_called(services.settings, given.kernel, here=True) if given.kernel is not None else None

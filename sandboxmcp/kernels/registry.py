@@ -1,7 +1,7 @@
 """Which named kernels run, for other processes of the same user: a connection file each, in a private folder.
 
-    data_dir/kernels/PID-NAME.json     a Jupyter connection file, and what else a client should know
-    data_dir/kernels/PID.door          the socket on which the owner takes requests (tools/kernel_rpc.py)
+    data_dir/kernels/SESSION-NAME.json  a Jupyter connection file, and what else a client should know
+    data_dir/kernels/SESSION.PID.door   the socket on which the session takes requests (tools/kernel_rpc.py)
 
 A file goes with its kernel. Those of a process that was killed are removed by whoever looks next: a process is known by its
 number and the time it was started, so that a number used again is no other's. Whoever can read the folder is the user anyway;
@@ -38,11 +38,12 @@ class Shared:
 
 
 class Registry:
-    """This process's entries."""
+    """The entries of one session; a process may have several."""
 
-    def __init__(self, data_dir: Path, workspace: Path) -> None:
+    def __init__(self, data_dir: Path, workspace: Path, session: str) -> None:
         self.folder = data_dir / "kernels"
-        self.door = self.folder / f"{os.getpid()}.door"
+        self.door = self.folder / f"{session}.{os.getpid()}.door"
+        self._session = session
         self._workspace = str(workspace)
         self._files: set[Path] = set()
 
@@ -68,7 +69,7 @@ class Registry:
             self._drop(file)
 
     def _file(self, name: str) -> Path:
-        return self.folder / f"{os.getpid()}-{name}.json"
+        return self.folder / f"{self._session}-{name}.json"
 
     def _drop(self, file: Path) -> None:
         self._files.discard(file)
@@ -87,7 +88,7 @@ def shared_kernels(data_dir: Path) -> list[Shared]:
     """The named kernels of all living processes, by name; what dead ones left is removed. Blocking."""
     found = [kernel for file in (data_dir / "kernels").glob("*.json") if (kernel := _read(file)) is not None]
     for door in (data_dir / "kernels").glob("*.door"):
-        if not os.path.exists(f"/proc/{door.stem}"):
+        if not os.path.exists(f"/proc/{door.stem.rpartition('.')[2]}"):
             with contextlib.suppress(OSError):
                 door.unlink()
     return sorted(found, key=lambda kernel: (kernel.name, kernel.pid))

@@ -56,11 +56,14 @@ def _usable(allow_private: tuple[str, ...]) -> tuple[str, ...]:
     return allow_private
 
 
-def files_of(engine: Engine, settings: Settings, environ: Mapping[str, str] | None = None) -> list[str]:
-    """Every file and folder that an engine of these settings depends on, whether it is there or not."""
+def files_of(engine: Engine, settings: Settings, project: Path, environ: Mapping[str, str] | None = None) -> list[str]:
+    """Every file and folder that an engine of these settings depends on, whether it is there or not.
+
+    `project`: the folder whose settings files were read.
+    """
     environ = os.environ if environ is None else environ
     home, workspace = Path(environ.get("HOME") or os.path.expanduser("~")), settings.workspace
-    settings_files = [config_folder(environ) / "sandboxmcp.toml", *(Path.cwd() / name for name in PROJECT_FILES)]
+    settings_files = [config_folder(environ) / "sandboxmcp.toml", *(project / name for name in PROJECT_FILES)]
     folders = [user_folder(environ), workspace / PROJECT_FOLDER, data_folder("policies"), Path(__file__).parent]
     packs = [pack.file for pack in engine.packs]
     return [str(file) for file in (*settings_files, *folders, *claude_files(home, workspace), *packs)]

@@ -25,7 +25,7 @@ from sandboxmcp.server.asking import asker, questions_result
 from sandboxmcp.server.calls import CALLS
 from sandboxmcp.server.instructions import NAME
 from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ASK, AnswersNeeded
 from sandboxmcp.tools.usage_stats import count_call
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("sandboxmcp")
 Context = ServerRequestContext[Any]
 
 
-def make_server(services: Services) -> Server[Any]:
+def make_server(services: Session) -> Server[Any]:
     """A server whose tools use `services`; both protocol eras. The caller closes the services."""
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -59,7 +59,7 @@ def _listed() -> list[types.Tool]:
     return [types.Tool(name=name, description=description, input_schema=schema) for name, (description, schema) in TOOLS.items()]
 
 
-async def _answered(services: Services, context: Context, tool: str, arguments: dict[str, Any]) -> Answer:
+async def _answered(services: Session, context: Context, tool: str, arguments: dict[str, Any]) -> Answer:
     """The tool's answer, or its failure as one. Cancellation passes through; a bug of ours is logged and told without details."""
 
     async def progress(done: int, total: int, label: str) -> None:
@@ -86,7 +86,7 @@ async def _answered(services: Services, context: Context, tool: str, arguments: 
     return reply
 
 
-async def _fitted(services: Services, context: Context, reply: Answer, room: int) -> Answer:
+async def _fitted(services: Session, context: Context, reply: Answer, room: int) -> Answer:
     """The answer without credentials, with its facts within the same budget; without facts when the client would show them in place
     of the text.
     """
@@ -99,7 +99,7 @@ async def _fitted(services: Services, context: Context, reply: Answer, room: int
     return replace(reply, structured={} if hidden or wanted == "never" else condensed(reply.structured, room))
 
 
-def _count(services: Services, tool: str, reply: Answer) -> None:
+def _count(services: Session, tool: str, reply: Answer) -> None:
     returned = len(reply.text.encode()) + (len(json.dumps(reply.structured, ensure_ascii=False)) if reply.structured else 0)
     count_call(services, tool, captured=reply.captured_bytes, returned=returned)
 

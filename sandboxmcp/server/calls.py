@@ -9,68 +9,68 @@ from typing import Any
 import anyio.to_thread
 
 from sandboxmcp.render.answer import Answer
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.script_runs import Progress
 
-Call = Callable[[Services, dict[str, Any], Progress], Awaitable[Answer]]
+Call = Callable[[Session, dict[str, Any], Progress], Awaitable[Answer]]
 
 
-async def _batch(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _batch(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.execution import batch_execute
 
     return await batch_execute(services, arguments.pop("commands"), **arguments, progress=progress)
 
 
-async def _execute(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _execute(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.execution import execute
 
     return await execute(services, arguments.pop("code"), **arguments, progress=progress)
 
 
-async def _execute_file(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _execute_file(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.execution import execute_file
 
     return await execute_file(services, arguments.pop("code"), **arguments, progress=progress)
 
 
-async def _fetch(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _fetch(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.fetching import fetch_and_index
 
     return await fetch_and_index(services, **_budgeted(services, arguments), progress=progress)
 
 
-async def _jobs(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _jobs(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.jobs import jobs
 
     return await jobs(services, **_budgeted(services, arguments))
 
 
-async def _kernels(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _kernels(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.kernels import kernels
 
     return await kernels(services, **_budgeted(services, arguments))
 
 
-async def _doctor(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _doctor(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.admin import doctor
 
     return await doctor(services)
 
 
-def _budgeted(services: Services, arguments: dict[str, Any]) -> dict[str, Any]:
+def _budgeted(services: Session, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"budget_tokens": services.settings.budget_tokens} | arguments
 
 
 def _on_thread(module: str, name: str, *, budgeted: bool = True) -> Call:
     """A blocking tool: imported and run on a worker thread, which a cancellation waits for."""
 
-    def run(services: Services, arguments: dict[str, Any]) -> Answer:
+    def run(services: Session, arguments: dict[str, Any]) -> Answer:
         from importlib import import_module
 
         tool: Callable[..., Answer] = getattr(import_module(f"sandboxmcp.tools.{module}"), name)
         return tool(services, **(_budgeted(services, arguments) if budgeted else arguments))
 
-    async def call(services: Services, arguments: dict[str, Any], progress: Progress) -> Answer:
+    async def call(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
         return await anyio.to_thread.run_sync(partial(run, services, arguments))
 
     return call

@@ -12,7 +12,7 @@ from sandboxmcp.core.settings import Settings
 from sandboxmcp.server.app import make_server
 from sandboxmcp.server.messages import messages
 from sandboxmcp.server.wire import Wire
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.kernel_rpc import shared
 
 _CLOSING_S = 5.0
@@ -27,10 +27,10 @@ def serve(settings: Settings, wire: Wire) -> int:
     # cycles every 700 cost a twelfth of its time.
     gc.freeze()
     gc.set_threshold(_COLLECTED_AFTER, 20, 20)
-    return anyio.run(_serve, Services(settings), wire)
+    return anyio.run(_serve, Session(settings), wire)
 
 
-async def _serve(services: Services, wire: Wire) -> int:
+async def _serve(services: Session, wire: Wire) -> int:
     received: list[int] = []
     try:
         async with anyio.create_task_group() as group:
@@ -59,7 +59,7 @@ async def _stop_after_the_client(ended: anyio.Event, scope: anyio.CancelScope) -
     scope.cancel()
 
 
-async def _talk(services: Services, wire: Wire, group: TaskGroup) -> None:
+async def _talk(services: Session, wire: Wire, group: TaskGroup) -> None:
     server = make_server(services)
     ended = anyio.Event()
     group.start_soon(_stop_after_the_client, ended, group.cancel_scope)

@@ -14,11 +14,11 @@ import anyio
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.shell.commands import carry_out
 from sandboxmcp.shell.frontends import Face, JsonFace, PipeFace, TerminalFace
 from sandboxmcp.shell.plain import Lines, PlainPrompt
-from sandboxmcp.shell.shell_session import Leave, Session
+from sandboxmcp.shell.shell_session import Leave, ShellSession
 from sandboxmcp.tools.kernel_rpc import shared
 
 _INTERRUPTED = 130
@@ -67,12 +67,12 @@ def run_shell(settings: Settings, kernel: str | None, language: str | None, *, a
 class _Shell:
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
         # A kernel that somebody sits at is not given up because nothing was typed for an hour.
-        self._services = Services(replace(settings, kernel_idle_s=_FOR_EVER_S))
+        self._services = Session(replace(settings, kernel_idle_s=_FOR_EVER_S))
         self._as_json = as_json
         self._person = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self._person and os.environ.get("TERM", "") not in _DUMB
         self._inputs: Inputs | None = None
-        self._session = Session(self._services, self._face(), carry_out)
+        self._session = ShellSession(self._services, self._face(), carry_out)
 
     def _face(self) -> Face:
         if self._as_json:

@@ -17,9 +17,9 @@ from sandboxmcp.kernels.registry import Shared
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.shell.kernel_targets import Joined, Own
-from sandboxmcp.shell.shell_session import Leave, Session
+from sandboxmcp.shell.shell_session import Leave, ShellSession
 
-Handler = Callable[[Session, str], Awaitable[None]]
+Handler = Callable[[ShellSession, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ _NOTES = (
 )
 
 
-async def carry_out(session: Session, line: str) -> None:
+async def carry_out(session: ShellSession, line: str) -> None:
     """Run the command of a line without its colon.
 
     Raises:
@@ -52,7 +52,7 @@ async def carry_out(session: Session, line: str) -> None:
     await command.handler(session, argument.strip())
 
 
-async def _help(session: Session, argument: str) -> None:
+async def _help(session: ShellSession, argument: str) -> None:
     rows = [("input", "what it does"), *((f":{command.usage}", command.does) for command in COMMANDS.values()), *_BESIDE]
     session.face.table(rows)
 
@@ -65,20 +65,20 @@ _BESIDE = (
 )
 
 
-async def _more(session: Session, argument: str) -> None:
+async def _more(session: ShellSession, argument: str) -> None:
     if session.more is None:
         raise UsageError("there is no more to show", "Give a handle: :read HANDLE.")
     handle, line = session.more
     await _page(session, handle, from_line=line)
 
 
-async def _read(session: Session, argument: str) -> None:
+async def _read(session: ShellSession, argument: str) -> None:
     if not argument:
         raise UsageError(":read wants a handle or a citation", "See :sources.")
     await _page(session, argument)
 
 
-async def _page(session: Session, handle: str, from_line: int | None = None) -> None:
+async def _page(session: ShellSession, handle: str, from_line: int | None = None) -> None:
     """A page of a stored text; `:more` goes on behind it."""
     from sandboxmcp.tools.reading import read
 
@@ -95,13 +95,13 @@ async def _page(session: Session, handle: str, from_line: int | None = None) -> 
         session.face.note(f"{int(facts['lines']) - last:,} more lines: :more")
 
 
-async def _search(session: Session, argument: str) -> None:
+async def _search(session: ShellSession, argument: str) -> None:
     from sandboxmcp.tools.knowledge import search
 
     session.face.say(_worded((await _use(session, partial(search, queries=[argument]))).text))
 
 
-async def _sources(session: Session, argument: str) -> None:
+async def _sources(session: ShellSession, argument: str) -> None:
     from sandboxmcp.tools.knowledge import sources
 
     session.face.say(_worded((await _use(session, partial(sources, source=argument or None))).text))
@@ -115,13 +115,13 @@ def _worded(text: str) -> str:
     return "\n".join([*before, last])
 
 
-async def _use(session: Session, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:
+async def _use(session: ShellSession, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:
     """A blocking tool on a thread; a person's page is bounded by the screen, an answer by the budget."""
     budget = 1_000_000 if pages else session.services.settings.budget_tokens
     return await anyio.to_thread.run_sync(partial(tool, session.services, budget_tokens=budget))
 
 
-async def _policy(session: Session, argument: str) -> None:
+async def _policy(session: ShellSession, argument: str) -> None:
     if not argument:
         raise UsageError(":policy wants code", "Such as: :policy import requests")
     language, code = ("shell", argument[1:].strip()) if argument.startswith("!") else (session.language, argument)
@@ -131,7 +131,7 @@ async def _policy(session: Session, argument: str) -> None:
     session.face.say(one_line(f"{verdict.action}{rule}{': ' if why else ''}{why}", 1_000))
 
 
-async def _kernels(session: Session, argument: str) -> None:
+async def _kernels(session: ShellSession, argument: str) -> None:
     here = str(session.services.settings.workspace)
     rows: list[tuple[str, ...]] = [("kernel", "language", "where", "state", "calls", "memory", "variables")]
     rows += [_row(state, state["name"], "here") for state in await session.desk.states()]
@@ -163,7 +163,7 @@ def _row(state: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
     return name, str(state["language"]), where, "busy" if state["busy"] else "idle", str(state["calls"]), memory, variables
 
 
-async def _connect(session: Session, argument: str) -> None:
+async def _connect(session: ShellSession, argument: str) -> None:
     name, _, pid = argument.partition("@")
     if not name:
         raise UsageError(":connect wants the name of a kernel", "See :kernels.")
@@ -185,21 +185,21 @@ async def _connect(session: Session, argument: str) -> None:
     )
 
 
-async def _restart(session: Session, argument: str) -> None:
+async def _restart(session: ShellSession, argument: str) -> None:
     if session.seat is None:
         raise UsageError(f"{session.language} keeps no state, so there is no kernel to restart")
     await session.seat.restart()
     session.face.note(f"{session.seat.title} runs again, empty")
 
 
-async def _leave(session: Session, argument: str) -> None:
+async def _leave(session: ShellSession, argument: str) -> None:
     """Back from a joined kernel."""
     if isinstance(session.seat, Own):
         raise UsageError("this is your own kernel already", "Ctrl-D leaves the shell.")
     await session.speak("python")
 
 
-async def _lang(session: Session, argument: str) -> None:
+async def _lang(session: ShellSession, argument: str) -> None:
     if argument:
         await session.speak(argument)
         return
@@ -207,7 +207,7 @@ async def _lang(session: Session, argument: str) -> None:
     session.face.say(f"{session.language}; known: {', '.join(runner.languages())}")
 
 
-async def _quit(session: Session, argument: str) -> None:
+async def _quit(session: ShellSession, argument: str) -> None:
     raise Leave
 
 

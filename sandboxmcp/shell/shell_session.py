@@ -15,7 +15,7 @@ from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.script_run import HEED_S, Begun
 from sandboxmcp.render.fence import one_line
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.shell.follow import Follower, StreamName
 from sandboxmcp.shell.frontends import Face
 from sandboxmcp.shell.inputs import Input, parse
@@ -32,7 +32,7 @@ _CODES = {"ok": 0, "denied": 3}
 _ENDINGS = {"killed": "killed", "timeout": "timed out", "cancelled": "cancelled"}
 
 
-CarryOut = Callable[["Session", str], Awaitable[None]]
+CarryOut = Callable[["ShellSession", str], Awaitable[None]]
 """Runs a command of the shell's own: the session, and the line without its colon."""
 
 
@@ -40,10 +40,10 @@ class Leave(Exception):
     """The person wants to go."""
 
 
-class Session:
+class ShellSession:
     """Runs inputs one after the other. `code` is the exit code of the last one."""
 
-    def __init__(self, services: Services, face: Face, carry_out: CarryOut) -> None:
+    def __init__(self, services: Session, face: Face, carry_out: CarryOut) -> None:
         self.services = services
         self.face = face
         self._carry_out = carry_out
@@ -315,6 +315,6 @@ class Session:
             await self.seat.close()
 
 
-def keeps_state(services: Services, language: str) -> bool:
+def keeps_state(services: Session, language: str) -> bool:
     """Whether a language's variables live on between inputs."""
     return language in {*stateful_languages(), *services.settings.kernelspecs}

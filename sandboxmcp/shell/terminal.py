@@ -22,7 +22,7 @@ from prompt_toolkit.lexers import DynamicLexer, Lexer, PygmentsLexer, SimpleLexe
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.shell.commands import COMMANDS
 from sandboxmcp.shell.inputs import wants_more
-from sandboxmcp.shell.shell_session import Session
+from sandboxmcp.shell.shell_session import ShellSession
 
 _INDENT = "    "
 _PYGMENTS = {"shell": "bash", "r": "splus"}
@@ -31,7 +31,7 @@ _PYGMENTS = {"shell": "bash", "r": "splus"}
 class Prompt:
     """Asks for inputs and for answers."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShellSession) -> None:
         self._session = session
         self._prompt: PromptSession[str] = PromptSession(
             multiline=True,
@@ -54,7 +54,7 @@ class Prompt:
         return await plain.prompt_async(question, handle_sigint=False)
 
 
-def title(session: Session) -> str:
+def title(session: ShellSession) -> str:
     """Where the next input will run."""
     return session.seat.title if session.seat is not None else session.language
 
@@ -96,7 +96,7 @@ def _lexer(language: str) -> Lexer:
 class KernelCompleter(Completer):
     """Names from the kernel; the shell's own commands after a colon."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShellSession) -> None:
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> list[Completion]:
@@ -126,7 +126,7 @@ class KernelCompleter(Completer):
             return []
 
 
-def _keys(session: Session) -> KeyBindings:
+def _keys(session: ShellSession) -> KeyBindings:
     keys = KeyBindings()
     editing = has_focus(DEFAULT_BUFFER)
     in_indent = Condition(lambda: not get_app().current_buffer.document.current_line_before_cursor.strip())

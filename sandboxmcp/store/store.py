@@ -9,6 +9,7 @@ data_dir/reserve              only on a disk that is nearly full: room for delet
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -47,12 +48,43 @@ _ANSWERING_HITS = 20
 """A source counts a hit when it is among so many best passages of a search."""
 
 
+class OpenStore:
+    """One data folder's store, opened once in a process and shared by its sessions and threads."""
+
+    def __init__(self, data_dir: Path) -> None:
+        """Opens or creates it.
+
+        Raises:
+            StoreError: the folder or the file cannot be used, with the fix.
+        """
+        self.data_dir = data_dir
+        self.database = Database(data_dir / DATABASE, MIGRATIONS)
+        self.workers = Workers()
+        self.stems = Stemmer()
+        self.counters = Counters(self.database)
+        self.renewal = threading.Lock()
+        """Held by the one thread that cuts old sources anew."""
+        self._recovery = threading.Lock()
+
+    def claim_recovery(self) -> bool:
+        """Whether the caller is the first: it recovers what killed processes left, and the others need not wait for it."""
+        return self._recovery.acquire(blocking=False)
+
+    def close(self) -> None:
+        """Writes what was counted, ends the worker processes, closes the database."""
+        self.workers.close()
+        with contextlib.suppress(StoreError):
+            self.counters.close()
+        self.database.close()
+        self.stems.close()
+
+
 class Store:
-    """One user's store. Shared by threads; other processes may have the same folder open."""
+    """One user's store, as one session uses it. Shared by threads; other sessions and processes may use the same folder."""
 
     def __init__(
         self,
-        data_dir: Path,
+        opened: OpenStore | Path,
         *,
         index_head: int = INDEX_BYTES,
         index_tail: int = INDEX_BYTES,
@@ -61,36 +93,37 @@ class Store:
         owner: tuple[str, str] = ("", ""),
         semantic: bool = False,
     ) -> None:
-        """Opens or creates the store; of a capture its first `index_head` and last `index_tail` bytes are indexed.
+        """`opened`: a store that is open already, or the data folder of one, which is then closed with this.
 
-        `mask` rewrites what is added, with as many line ends, before anything of it is kept; `keep_raw` also keeps what it
-        rewrote as it was, in a file of `raw/` named by the handle, which nothing here reads. `owner` is the project and the
-        session that output belongs to which this process does not come to add. `semantic` orders the best passages of a search
-        by meaning too.
+        Of a capture its first `index_head` and last `index_tail` bytes are indexed. `mask` rewrites what is added, with as many
+        line ends, before anything of it is kept; `keep_raw` also keeps what it rewrote as it was, in a file of `raw/` named by
+        the handle, which nothing here reads. `owner` is the project and the session that output belongs to which is not added
+        before the process ends. `semantic` orders the best passages of a search by meaning too.
 
         Raises:
             StoreError: the folder or the file cannot be used, with the fix.
         """
-        self._database = Database(data_dir / DATABASE, MIGRATIONS)
+        self._opened = OpenStore(opened) if isinstance(opened, Path) else opened
+        self._alone = isinstance(opened, Path)
+        """Nobody else uses the open store: it is closed with this."""
+        data_dir, self._database = self._opened.data_dir, self._opened.database
         self._incoming = Incoming(data_dir / "incoming", owner)
         self._captures = Captures(data_dir / "captures", self._incoming.folder)
         raw = RawCopies(data_dir / "raw") if keep_raw else None
         self._deleting = Deleting(self._database, self._captures, raw)
-        self._workers = Workers()
         self._adding = Adding(
             self._database,
             self._captures,
             self._deleting,
-            cutter=Cutter(self._workers, self._captures),
+            cutter=Cutter(self._opened.workers, self._captures),
             ends=(index_head, index_tail),
             mask=mask,
             raw=raw,
         )
         self._adopting = Adopting(self._database, self._captures, self._incoming, self._adding, self._deleting, mask)
-        self._renewing = Renewing(self._database, self._captures, self._adding)
-        self._stems = Stemmer()
+        self._renewing = Renewing(self._database, self._captures, self._adding, self._opened.renewal)
         self._reorder = Meaning().reordered if semantic else None
-        self._counters = Counters(self._database)
+        self._counters = self._opened.counters
 
     def __enter__(self) -> Store:
         return self
@@ -99,13 +132,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
+        """What this session began ends. What it could not add stays in `incoming/`, for the next process."""
         self._renewing.close()
-        self._workers.close()
-        with contextlib.suppress(StoreError):
-            self._counters.close()
+        if self._alone:
+            self._opened.close()
         self._incoming.close()
-        self._database.close()
-        self._stems.close()
 
     @property
     def captures_dir(self) -> Path:
@@ -119,7 +150,7 @@ class Store:
     @property
     def workers(self) -> Workers:
         """The processes that read what is large or came from outside."""
-        return self._workers
+        return self._opened.workers
 
     @property
     def read_only(self) -> bool:
@@ -180,7 +211,7 @@ class Store:
         """
         self._renewing.start()
         with self._database.reading() as connection:
-            hits = search(connection, self._stems, query, scope, sort, limit, self._reorder)
+            hits = search(connection, self._opened.stems, query, scope, sort, limit, self._reorder)
         self._counters.add_hits({hit.handle for hit in hits[:_ANSWERING_HITS]})
         return hits
 

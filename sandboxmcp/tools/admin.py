@@ -18,7 +18,7 @@ from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.receipt import counted
 from sandboxmcp.sandbox.probe import Check, probe_sandbox
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 if TYPE_CHECKING:
     from sandboxmcp.store.salvage import Salvaged
@@ -27,7 +27,7 @@ _SCARCE = 512 << 20
 """Bytes of free disk under which it is told how many there are."""
 
 
-def stats(services: Services) -> Answer:
+def stats(services: Session) -> Answer:
     """Calls, bytes captured and returned per tool: what was captured and not returned was kept out of the context. Blocking."""
     rows = services.store.usage()
     lines = [
@@ -43,7 +43,7 @@ def stats(services: Services) -> Answer:
     return answer(lines, services.settings.budget_tokens, {"tools": facts, "kept_out_bytes": kept_out})
 
 
-async def doctor(services: Services) -> Answer:
+async def doctor(services: Session) -> Answer:
     """Every check with its result, and for each failure the exact fix. An error result when one fails that is needed."""
     checks = await anyio.to_thread.run_sync(_checks, services)
     if all(check.ok or check.optional for check in checks):
@@ -57,7 +57,7 @@ async def doctor(services: Services) -> Answer:
     return answer(lines, services.settings.budget_tokens, {"ok": healthy, "checks": facts}, is_error=not healthy)
 
 
-def repair(services: Services) -> Answer:
+def repair(services: Session) -> Answer:
     """The store's index, and a damaged database before it, built anew from the captures; says what was lost. Blocking.
 
     Raises:
@@ -85,7 +85,7 @@ def _told(check: Check) -> Sequence[str]:
     return [line] if check.ok or not check.fix else [line, f"  fix: {one_line(check.fix, 600)}"]
 
 
-def _checks(services: Services) -> list[Check]:
+def _checks(services: Session) -> list[Check]:
     """What everything else needs."""
     store = _tried("store", lambda: _store(services))
     policy = _tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules")
@@ -98,7 +98,7 @@ def _settings() -> list[Check]:
     return [Check("settings", False, sentence, fix, optional=True) for sentence in misspelt_variables(os.environ)]
 
 
-async def _runtimes(services: Services) -> list[Check]:
+async def _runtimes(services: Session) -> list[Check]:
     """A check for each language, tried inside the sandbox. Python is what runs this; the others are needed by who uses them."""
     try:
         runner = await anyio.to_thread.run_sync(lambda: services.runner)
@@ -124,7 +124,7 @@ def _sqlite() -> Check:
     return Check("sqlite", True, f"{sqlite3.sqlite_version} with FTS5 and trigram", "")
 
 
-def _store(services: Services) -> str:
+def _store(services: Session) -> str:
     """Where it is, and what it waits for. Raises StoreError also when it takes nothing in: nothing can be run then."""
     folder = services.store.captures_dir.parent.parent
     free = shutil.disk_usage(folder).free

@@ -16,7 +16,7 @@ from sandboxmcp.render.items import Found, Item
 from sandboxmcp.render.layout import all_whole, lay_out, must_condense
 from sandboxmcp.render.passages import Section, query_facts
 from sandboxmcp.render.receipt import receipt, row
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.remember import with_error_lines
 from sandboxmcp.tools.script_runs import Job
@@ -31,7 +31,7 @@ _NOTICE = 200
 
 
 def answer_of(
-    services: Services,
+    services: Session,
     job: Job,
     items: list[Item],
     asked: Sequence[str],
@@ -68,20 +68,20 @@ def answer_of(
     )
 
 
-def _notices(services: Services, job: Job) -> list[str]:
+def _notices(services: Session, job: Job) -> list[str]:
     return [*job.notes, *services.runner.take_mode(), *services.runner.take_notices()]
 
 
-def _with_error_lines(services: Services, item: Item) -> Item:
+def _with_error_lines(services: Session, item: Item) -> Item:
     """Those of stderr only where the item did not end well: else its end is enough."""
     stdout = with_error_lines(services, item.stdout) if item.stdout else None
     stderr = with_error_lines(services, item.stderr) if item.stderr and item.outcome.status != "ok" else item.stderr
     return replace(item, stdout=stdout, stderr=stderr)
 
 
-def _store_receipts(services: Services, items: Sequence[Item]) -> Source:
+def _store_receipts(services: Session, items: Sequence[Item]) -> Source:
     text = "\n".join(receipt(item, whole=False) for item in items)
-    new = NewSource("batch receipts", "batch", services.project, services.session, kind="log")
+    new = NewSource("batch receipts", "batch", services.project, services.id, kind="log")
     return services.store.add(new, text)
 
 
@@ -100,7 +100,7 @@ def _facts(
     return facts
 
 
-def _pictures(services: Services, items: Sequence[Item]) -> tuple[Picture, ...]:
+def _pictures(services: Session, items: Sequence[Item]) -> tuple[Picture, ...]:
     """The images that the scripts displayed, up to 1 MiB in all."""
     pictures: list[Picture] = []
     room = _PICTURE_BYTES

@@ -17,7 +17,7 @@ from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.fence import clean_label
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.files import bound_files
 from sandboxmcp.tools.script_runs import Job, Progress, ask_before, no_progress, run_job
@@ -26,7 +26,7 @@ _MOST_AT_ONCE = 8
 
 
 async def batch_execute(
-    services: Services,
+    services: Session,
     commands: Sequence[str | Mapping[str, Any]],
     *,
     queries: Sequence[str] = (),
@@ -69,7 +69,7 @@ async def batch_execute(
 
 
 async def execute(
-    services: Services,
+    services: Session,
     code: str,
     *,
     language: str = "python",
@@ -96,7 +96,7 @@ async def execute(
 
 
 async def execute_file(
-    services: Services,
+    services: Session,
     code: str,
     *,
     path: str | None = None,
@@ -135,7 +135,7 @@ async def execute_file(
     return await anyio.to_thread.run_sync(partial(answer_of, services, made, items, _asked(intent, queries), budget, images=images))
 
 
-async def in_background(services: Services, job: Job, asked: Sequence[str], images: bool) -> Answer:
+async def in_background(services: Session, job: Job, asked: Sequence[str], images: bool) -> Answer:
     """Start the job and return its handle."""
     from sandboxmcp.tools.jobs import Background, new_handle, start
 
@@ -145,7 +145,7 @@ async def in_background(services: Services, job: Job, asked: Sequence[str], imag
     return await start(services, background)
 
 
-def _budget(services: Services, budget_tokens: int | None) -> int:
+def _budget(services: Session, budget_tokens: int | None) -> int:
     return checked_budget(services.settings.budget_tokens if budget_tokens is None else budget_tokens)
 
 
@@ -154,7 +154,7 @@ def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(text.strip() for text in (intent or "", *queries) if text.strip()))
 
 
-def _concurrency(services: Services, asked: int | None) -> int:
+def _concurrency(services: Session, asked: int | None) -> int:
     return int(min(asked or services.settings.concurrency or os.cpu_count() or 1, _MOST_AT_ONCE))
 
 
@@ -163,12 +163,12 @@ def _notes(concurrency: int | None) -> tuple[str, ...]:
     return (f"concurrency {concurrency} is more than {_MOST_AT_ONCE}, which was used",) if too_many else ()
 
 
-def _commands(services: Services, commands: Sequence[str | Mapping[str, Any]], timeout_s: float | None) -> tuple[Script, ...]:
+def _commands(services: Session, commands: Sequence[str | Mapping[str, Any]], timeout_s: float | None) -> tuple[Script, ...]:
     """Blocking: the first look at the languages imports what runs them."""
     return tuple(_command(services, one, number, timeout_s) for number, one in enumerate(commands, 1))
 
 
-def _command(services: Services, one: str | Mapping[str, Any], number: int, timeout_s: float | None) -> Script:
+def _command(services: Session, one: str | Mapping[str, Any], number: int, timeout_s: float | None) -> Script:
     fields: Mapping[str, Any] = {"command": one} if isinstance(one, str) else one
     code = fields.get("command", fields.get("code"))
     if not isinstance(code, str) or ("command" in fields and "code" in fields):
@@ -182,7 +182,7 @@ def _command(services: Services, one: str | Mapping[str, Any], number: int, time
 
 
 def _script(
-    services: Services,
+    services: Session,
     label: str,
     code: str,
     language: str,
@@ -210,7 +210,7 @@ def _script(
     return Script(label, language, code, float(seconds), kernel, _working_folder(services, cwd, language), file)
 
 
-def _working_folder(services: Services, cwd: str | None, language: str) -> str | None:
+def _working_folder(services: Session, cwd: str | None, language: str) -> str | None:
     """The folder of the workspace that is meant. A link that leads out of it leads nowhere inside."""
     if cwd is None:
         return None

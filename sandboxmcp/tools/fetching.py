@@ -24,7 +24,7 @@ from sandboxmcp.render.budget import checked_budget, total_cost
 from sandboxmcp.render.fence import clean_label, named, one_line
 from sandboxmcp.render.passages import Seen, section
 from sandboxmcp.render.receipt import age_of, size
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.store.web.fetch import Asked, Fetched, Fetcher
 from sandboxmcp.store.web.page_reader import read_page
 from sandboxmcp.store.web.pages import Page
@@ -61,7 +61,7 @@ class Got:
 
 
 async def fetch_and_index(
-    services: Services,
+    services: Session,
     *,
     url: str | None = None,
     source: str | None = None,
@@ -97,7 +97,7 @@ async def fetch_and_index(
     return await anyio.to_thread.run_sync(_answer, services, got, intent, budget_tokens)
 
 
-def fetch_blocking(services: Services, **arguments: Any) -> Answer:
+def fetch_blocking(services: Session, **arguments: Any) -> Answer:
     """The same for callers without an event loop."""
     return anyio.run(partial(fetch_and_index, services, **arguments))
 
@@ -124,7 +124,7 @@ def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str,
 class _Fetching:
     """One call's fetches. Its methods block and are called on several threads."""
 
-    def __init__(self, services: Services, ttl_s: float) -> None:
+    def __init__(self, services: Session, ttl_s: float) -> None:
         curl = services.engine.brokers().get("curl")
         if curl is None or not curl.allowed:
             because = (curl.because if curl else "") or "no policy pack in force lets curl fetch"
@@ -164,9 +164,7 @@ class _Fetching:
             etag, modified, what = fetched.etag or known.etag, fetched.modified or known.modified, "unchanged"
         else:
             page = read_page(store.workers, fetched.content, fetched.mime, fetched.charset, wanted.url)
-            new = NewSource(
-                wanted.label, "page", services.project, services.session, path=services.masked(wanted.url), mime=page.mime
-            )
+            new = NewSource(wanted.label, "page", services.project, services.id, path=services.masked(wanted.url), mime=page.mime)
             source = store.add(new, page.text)
             plain = page.plain
             etag, modified, what = fetched.etag, fetched.modified, "unchanged" if source.unchanged else "fetched"
@@ -180,14 +178,14 @@ class _Fetching:
         return "" if verdict.action == "allow" else verdict.because or f"the policy says {verdict.action}"
 
     def _log(self, wanted: Wanted, refusal: str) -> None:
-        facts = {"session": self._services.session, "url": re.sub(r"\?.*", "?…", wanted.url), "refusal": refusal}
+        facts = {"session": self._services.id, "url": re.sub(r"\?.*", "?…", wanted.url), "refusal": refusal}
         try:
             self._services.audit.add("fetch", facts)
         except OSError as error:
             raise StoreError(f"The log cannot be written: {error.strerror}", "Free some disk space.") from None
 
 
-def _tls(services: Services) -> ssl.SSLContext:
+def _tls(services: Session) -> ssl.SSLContext:
     context = ssl.create_default_context()
     authorities = services.settings.network.authorities
     if authorities is not None:
@@ -198,7 +196,7 @@ def _tls(services: Services) -> ssl.SSLContext:
     return context
 
 
-def _answer(services: Services, got: Sequence[Got], intent: str | None, budget_tokens: int) -> Answer:
+def _answer(services: Session, got: Sequence[Got], intent: str | None, budget_tokens: int) -> Answer:
     lines = [_line(one) for one in got]
     handles = tuple(dict.fromkeys(one.source.handle for one in got if one.source is not None))
     cited: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BoundFile
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.roots import allowed_roots, meant, opened, refuse_secret
 from sandboxmcp.tools.walking import is_glob, matches
 
@@ -25,7 +25,7 @@ _MOST_TOLD = 5
 """Files that are left out, by name."""
 
 
-def bound_files(services: Services, path: str | None, paths: Sequence[str]) -> tuple[list[tuple[str, BoundFile]], tuple[str, ...]]:
+def bound_files(services: Session, path: str | None, paths: Sequence[str]) -> tuple[list[tuple[str, BoundFile]], tuple[str, ...]]:
     """The files with the names to show them by, and a note of each that a glob matches and that may not be read. Blocking.
 
     Raises:
@@ -72,7 +72,7 @@ def _files(path: str, project: Path, roots: Sequence[Path]) -> Iterator[Path]:
         yield whole
 
 
-def _bound(services: Services, file: Path) -> BoundFile:
+def _bound(services: Session, file: Path) -> BoundFile:
     roots = allowed_roots(services.settings)
     with opened(file, roots) as readable:
         real = Path(os.path.realpath(readable))

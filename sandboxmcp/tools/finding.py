@@ -9,7 +9,7 @@ from typing import Literal
 
 from sandboxmcp.core.model import Hit, Scope, Source
 from sandboxmcp.render.items import GONE, Found, Others
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.alike import told_once
 from sandboxmcp.tools.folding import folded, phrase_of, repeats
 
@@ -25,7 +25,7 @@ _QUERY_TOKENS = 40
 """With less a query cannot even be answered by one cited line."""
 
 
-def find(services: Services, query: str, scope: Scope, sort: Literal["relevance", "recent"] = "relevance") -> Found:
+def find(services: Session, query: str, scope: Scope, sort: Literal["relevance", "recent"] = "relevance") -> Found:
     """The query with its hits, best first. Blocking.
 
     Raises:
@@ -45,7 +45,7 @@ def find(services: Services, query: str, scope: Scope, sort: Literal["relevance"
 
 
 def _with_counts(
-    services: Services,
+    services: Session,
     hits: Sequence[Hit],
     others: Mapping[tuple[str, int], Others],
     alike: Mapping[tuple[str, int], Sequence[Hit]],
@@ -81,7 +81,7 @@ def _marked(hit: Hit) -> Hit:
     return replace(hit, label=hit.label + GONE)
 
 
-def _widened(services: Services, hit: Hit, source: Source) -> Hit:
+def _widened(services: Session, hit: Hit, source: Source) -> Hit:
     if source.kind != "code" or hit.partial or hit.last_line >= source.lines:
         return hit
     following = services.store.read_lines(hit.handle, hit.last_line + 1, hit.last_line + _LINES)

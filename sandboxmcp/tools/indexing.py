@@ -16,7 +16,7 @@ from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.fence import clean_label, one_line
 from sandboxmcp.render.receipt import size
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.store.captures.content import SAMPLE_BYTES, is_utf16
 from sandboxmcp.store.index.bulk_add import Together
 from sandboxmcp.tools.roots import allowed_roots, meant, opened, refuse_secret, require_inside
@@ -54,7 +54,7 @@ class _Tally:
 
 
 def index(
-    services: Services,
+    services: Session,
     *,
     content: str | None = None,
     path: str | None = None,
@@ -82,7 +82,7 @@ def index(
     if content is not None:
         if not content.strip():
             raise UsageError("content is empty", "Give a text with something in it.")
-        new = NewSource(clean_label(source or "", "text", services.masked), "text", services.project, services.session)
+        new = NewSource(clean_label(source or "", "text", services.masked), "text", services.project, services.id)
         tally = _Tally([services.store.add(new, content)])
     else:
         tally = _Tally(room=services.settings.limits.output)
@@ -97,7 +97,7 @@ def index(
 
 
 def _index_path(
-    services: Services, path: str, source: str | None, include: Sequence[str], exclude: Sequence[str], max_files: int, tally: _Tally
+    services: Session, path: str, source: str | None, include: Sequence[str], exclude: Sequence[str], max_files: int, tally: _Tally
 ) -> None:
     roots = allowed_roots(services.settings)
     project = Path(services.project)
@@ -119,7 +119,7 @@ def _index_path(
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")
 
 
-def _index_files(services: Services, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
+def _index_files(services: Session, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
     """Says how many files there were, up to max_files."""
     number = 0
     with services.store.together() as batch:
@@ -137,14 +137,14 @@ def _index_files(services: Services, files: Iterator[Path], base: Path, source: 
     return number
 
 
-def _index_one(services: Services, file: Path, label: str, tally: _Tally) -> bool:
+def _index_one(services: Session, file: Path, label: str, tally: _Tally) -> bool:
     with services.store.together() as batch:
         is_text = _index_file(services, batch, file, label, tally)
     tally.sources += batch.sources
     return is_text
 
 
-def _index_file(services: Services, batch: Together, file: Path, label: str, tally: _Tally) -> bool:
+def _index_file(services: Session, batch: Together, file: Path, label: str, tally: _Tally) -> bool:
     """Says whether it is text and will be in the store with the batch."""
     with opened(file, allowed_roots(services.settings)) as readable:
         refuse_secret(file, Path(os.path.realpath(readable)), readable)
@@ -157,7 +157,7 @@ def _index_file(services: Services, batch: Together, file: Path, label: str, tal
         with readable.open("rb") as stream:
             if _is_binary(stream.read(SAMPLE_BYTES), status.st_size):
                 return False
-        new = NewSource(label, "file", services.project, services.session, path=str(file), stamp=stamp_of(status))
+        new = NewSource(label, "file", services.project, services.id, path=str(file), stamp=stamp_of(status))
         try:
             stored = batch.add(new, readable)
         except OSError as error:
@@ -171,7 +171,7 @@ def _is_binary(beginning: bytes, size: int) -> bool:
     return b"\0" in beginning and not is_utf16(beginning, size)
 
 
-def index_again(services: Services, batch: Together, path: str, label: str) -> None:
+def index_again(services: Session, batch: Together, path: str, label: str) -> None:
     """Read a file that was stored before and has changed since.
 
     Raises:

@@ -13,7 +13,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BYTE_ORDER_MARK, Script
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.render.receipt import row
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.script_runs import Job, run_job
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NO_HURRY_S = 86_400.0
 class Desk:
     """The kernels of this process by name, for one person or for a program of another process (tools/kernel_rpc.py)."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Session) -> None:
         self._services = services
 
     async def open(self, kernel: str, language: str) -> None:

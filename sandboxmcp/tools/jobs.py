@@ -26,7 +26,7 @@ from sandboxmcp.render.answer import Answer, answer, failure, masked_facts
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.items import Item
 from sandboxmcp.render.receipt import duration, row
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.script_runs import Job, run_job
 
@@ -92,7 +92,7 @@ class Background:
                 await asyncio.wait([self.task])
 
 
-async def start(services: Services, background: Background) -> Answer:
+async def start(services: Session, background: Background) -> Answer:
     """Begin it and return its handle at once.
 
     Raises:
@@ -112,7 +112,7 @@ def new_handle() -> str:
     return "j" + secrets.token_hex(3)
 
 
-async def _run(services: Services, background: Background) -> None:
+async def _run(services: Session, background: Background) -> None:
     try:
         await run_job(services, background.job, items=background.items)
     except SandboxmcpError as error:
@@ -130,7 +130,7 @@ async def _run(services: Services, background: Background) -> None:
             await anyio.to_thread.run_sync(_record, services, background)
 
 
-async def jobs(services: Services, *, action: str = "list", job: str | None = None, budget_tokens: int) -> Answer:
+async def jobs(services: Session, *, action: str = "list", job: str | None = None, budget_tokens: int) -> Answer:
     """The tool `ctx_jobs`.
 
     Raises:
@@ -149,7 +149,7 @@ async def jobs(services: Services, *, action: str = "list", job: str | None = No
     return await anyio.to_thread.run_sync(_result, services, background, budget_tokens)
 
 
-def _result(services: Services, background: Background, budget: int) -> Answer:
+def _result(services: Session, background: Background, budget: int) -> Answer:
     if background.error is not None:
         return failure(background.error, budget)
     facts = {"job": background.handle, "state": background.state, "wall_s": round(background.wall_s, 3)}
@@ -163,7 +163,7 @@ def _result(services: Services, background: Background, budget: int) -> Answer:
     return answer_of(services, background.job, items, background.asked, budget, images=background.images, facts=facts)
 
 
-def _listed(services: Services, budget: int) -> Answer:
+def _listed(services: Session, budget: int) -> Answer:
     rows = [_row(services, record) for record in _records(services)]
     lines = [_line(told) for told in rows] or ["no background jobs; ctx_execute with background=true starts one"]
     return answer(lines, budget, {"jobs": rows})
@@ -174,7 +174,7 @@ def _line(told: dict[str, Any]) -> str:
     return ", ".join([*parts, *told["handles"]]) + (f"; {told['note']}" if told["note"] else "")
 
 
-def _row(services: Services, record: dict[str, Any]) -> dict[str, Any]:
+def _row(services: Session, record: dict[str, Any]) -> dict[str, Any]:
     """A record as it stands now: one that its server did not finish is lost."""
     mine = _of(services).get(str(record["job"]))
     if mine is not None:
@@ -188,7 +188,7 @@ def _row(services: Services, record: dict[str, Any]) -> dict[str, Any]:
     return {key: record[key] for key in ("job", "language", "wall_s", "handles")} | {"state": state, "note": note}
 
 
-def _elsewhere(services: Services, handle: str, action: str, budget: int) -> Answer:
+def _elsewhere(services: Session, handle: str, action: str, budget: int) -> Answer:
     """A job of another server: that one is asked while the job runs; later its record and the store tell."""
     from sandboxmcp.tools.recalling import recalled_answer
 
@@ -206,21 +206,21 @@ def _elsewhere(services: Services, handle: str, action: str, budget: int) -> Ans
     return recalled_answer(services, record["items"][0], record["language"], record.get("asked", ()), budget, facts)
 
 
-def _asked_of_owner(services: Services, record: dict[str, Any], action: str, budget: int) -> Answer:
+def _asked_of_owner(services: Session, record: dict[str, Any], action: str, budget: int) -> Answer:
     """The other server's answer, given by it within the same budget."""
     from sandboxmcp.tools.kernel_client import ask_owner
 
     request = {"op": "job", "job": record["job"], "action": action, "budget_tokens": budget}
-    told = ask_owner(services.registry.folder / f"{record['pid']}.door", int(record["pid"]), request)
+    told = ask_owner(services.registry.folder / str(record.get("door", "")), int(record["pid"]), request)
     return Answer(str(told["text"]), dict(told["facts"]), bool(told["is_error"]))
 
 
-def _of(services: Services) -> dict[str, Background]:
+def _of(services: Session) -> dict[str, Background]:
     found: dict[str, Background] = services.jobs
     return found
 
 
-def _facts(services: Services, background: Background) -> dict[str, Any]:
+def _facts(services: Session, background: Background) -> dict[str, Any]:
     handles = [stream.source.handle for index in sorted(background.items) for stream in background.items[index].streams]
     return {
         "job": background.handle,
@@ -233,16 +233,17 @@ def _facts(services: Services, background: Background) -> dict[str, Any]:
         "asked": list(background.asked),
         "items": [row(background.items[index]) for index in sorted(background.items)],
         "pid": os.getpid(),
+        "door": services.registry.door.name,
         "mark": start_mark(os.getpid()),
         "at": time.time() - (time.monotonic() - background.started),
     }
 
 
-def _folder(services: Services) -> Path:
+def _folder(services: Session) -> Path:
     return services.settings.data_dir / "jobs"
 
 
-def _record(services: Services, background: Background) -> None:
+def _record(services: Session, background: Background) -> None:
     """Written whole or not at all. A full disk does not stop a job."""
     folder = _folder(services)
     with suppress(OSError):
@@ -253,7 +254,7 @@ def _record(services: Services, background: Background) -> None:
         new.replace(file)
 
 
-def _records(services: Services) -> list[dict[str, Any]]:
+def _records(services: Session) -> list[dict[str, Any]]:
     """The records of this project, newest first; old ones are removed on the way."""
     found = []
     for file in _folder(services).glob("*.json"):

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
 from sandboxmcp.kernels.registry import prepare
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.interactive import Desk
 from sandboxmcp.tools.jobs import jobs
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def shared(services: Services) -> AsyncIterator[None]:
+async def shared(services: Session) -> AsyncIterator[None]:
     """Take requests while the block lasts. Where no socket can be made, nothing is shared and the rest goes on."""
     door = services.registry.door
     try:
@@ -88,7 +88,7 @@ def _listener(door: Path) -> socket.socket:
 class _Client:
     """One connection."""
 
-    def __init__(self, services: Services, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, services: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._services = services
         self._desk = Desk(services)
         self._reader = reader

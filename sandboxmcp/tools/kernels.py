@@ -12,7 +12,7 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.receipt import counted, duration
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.runner import Runner
@@ -33,7 +33,7 @@ _DONE: Mapping[str, str] = {
 }
 
 
-async def kernels(services: Services, *, action: str = "list", kernel: str | None = None, budget_tokens: int) -> Answer:
+async def kernels(services: Session, *, action: str = "list", kernel: str | None = None, budget_tokens: int) -> Answer:
     """List the kernels, or do something with one.
 
     Raises:

@@ -14,7 +14,7 @@ from sandboxmcp.render.fence import named, one_line
 from sandboxmcp.render.items import Found
 from sandboxmcp.render.passages import Section, Seen, query_facts, section, unanswered, wanted
 from sandboxmcp.render.receipt import age_of, counted
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.finding import affordable, find
 from sandboxmcp.tools.refreshing import refresh
 
@@ -23,7 +23,7 @@ _LISTED = 1_000
 
 
 def search(
-    services: Services,
+    services: Session,
     queries: Sequence[str],
     *,
     source: str | None = None,
@@ -66,9 +66,9 @@ def _missing(changed: int, unadopted: int, read_only: bool) -> list[str]:
     return lines
 
 
-def _scope(services: Services, scope: str, source: str | None, kind: ContentKind | None) -> Scope:
+def _scope(services: Session, scope: str, source: str | None, kind: ContentKind | None) -> Scope:
     project = None if scope == "all" else services.project
-    session = services.session if scope == "session" else None
+    session = services.id if scope == "session" else None
     return Scope(project, session=session, source=source or None, kind=kind)
 
 
@@ -86,7 +86,7 @@ def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> lis
 
 
 def sources(
-    services: Services, *, action: str = "list", source: str | None = None, handle: str | None = None, budget_tokens: int
+    services: Session, *, action: str = "list", source: str | None = None, handle: str | None = None, budget_tokens: int
 ) -> Answer:
     """What is stored in this project, newest first; or forget what is named.
 
@@ -111,12 +111,12 @@ def _left_out(number: int) -> str:
     return f"+{counted(number, 'more source')}: narrow with source, or raise budget_tokens"
 
 
-def _listed(services: Services, source: str | None) -> list[Source]:
+def _listed(services: Session, source: str | None) -> list[Source]:
     refresh(services, Scope(services.project, source=source or None))
     return services.store.sources(Scope(services.project, source=source or None), limit=_LISTED)
 
 
-def _forget(services: Services, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
+def _forget(services: Session, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
     if not source and not handle:
         raise UsageError("nothing is named to forget", "Give a `handle`, or a `source`: its label.")
     if handle:
@@ -134,7 +134,7 @@ def _forget(services: Services, source: str | None, handle: str | None, budget_t
     )
 
 
-def _every(services: Services, source: str) -> list[Source]:
+def _every(services: Session, source: str) -> list[Source]:
     """All sources with this in their label, however many."""
     found: list[Source] = []
     while page := services.store.sources(Scope(services.project, source=source), limit=_LISTED, offset=len(found)):

@@ -15,14 +15,14 @@ from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget, cost, first_fitting
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.receipt import counted
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.store.web.pages import PREVIEW_S
 
 _MOST = 1_000_000
 
 
 def purge(
-    services: Services,
+    services: Session,
     *,
     scope: str | None = None,
     source: str | None = None,
@@ -49,7 +49,7 @@ def purge(
     return _preview(doomed, token, budget_tokens)
 
 
-def _doomed(services: Services, scope: str | None, source: str | None, handle: str | None) -> Sequence[Source]:
+def _doomed(services: Session, scope: str | None, source: str | None, handle: str | None) -> Sequence[Source]:
     store, project = services.store, services.project
     if scope == "source" and handle:
         return [store.get(handle, project=project)]
@@ -57,7 +57,7 @@ def _doomed(services: Services, scope: str | None, source: str | None, handle: s
         raise UsageError("scope=source wants to know which", "Give a `handle`, or a `source` that labels contain.")
     scopes = {
         "source": Scope(project, source=source),
-        "session": Scope(project, session=services.session),
+        "session": Scope(project, session=services.id),
         "project": Scope(project),
         "all": Scope(None),
     }
@@ -80,7 +80,7 @@ def _preview(doomed: Sequence[Source], token: str, budget_tokens: int) -> Answer
     return answer([head, *shown, *([f"+{counted(left, 'more source')}"] if left else [])], budget_tokens, facts)
 
 
-def _delete(services: Services, token: str, budget_tokens: int) -> Answer:
+def _delete(services: Session, token: str, budget_tokens: int) -> Answer:
     handles = services.store.previews.take(services.project, token.strip())
     if handles is None:
         raise UsageError(

@@ -11,7 +11,7 @@ from sandboxmcp.render.budget import Page, checked_budget, cost, cut
 from sandboxmcp.render.fence import numbered, one_line
 from sandboxmcp.render.paging import Cursor, Shown, page_around, page_from, parse_citation, parse_cursor
 from sandboxmcp.render.receipt import counted
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 _MATCHES = 2_000
 """Matching lines that are fetched at a time; more are reached by the cursor."""
@@ -20,7 +20,7 @@ _LABEL_SHARE = 0.15
 
 
 def read(
-    services: Services,
+    services: Session,
     *,
     handle: str | None = None,
     from_line: int | None = None,
@@ -75,7 +75,7 @@ def _require(source: Source, first: int, last: int) -> None:
         raise UsageError(f"lines {first} to {last} are none", "to_line must not be before from_line.")
 
 
-def _around(services: Services, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
+def _around(services: Session, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
     _require(source, first, max(first, last))
     fetch = lambda low, high: services.store.read_lines(source.handle, low, high)  # noqa: E731
     last = min(max(first, last), source.lines)
@@ -104,7 +104,7 @@ def _next(cursor: Cursor) -> str:
     return f"more: cursor={cursor}"
 
 
-def _grep(services: Services, source: Source, needle: str, first: int, last: int, budget_tokens: int) -> Answer:
+def _grep(services: Session, source: Source, needle: str, first: int, last: int, budget_tokens: int) -> Answer:
     matches = services.store.grep(source.handle, needle, first=first, last=last, limit=_MATCHES)
     page = Page(budget_tokens - cost(_next(Cursor(source.lines))) - 1)
     title = f'{source.handle}: lines with "{one_line(needle, 60)}"'

@@ -9,14 +9,14 @@ from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Source
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.items import Item, Stream
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.remember import stored_stream
 from sandboxmcp.tools.script_runs import Job
 
 
 def recalled_answer(
-    services: Services, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
+    services: Session, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
 ) -> Answer:
     """The answer to a single execution. `row` is as receipt.row gives it, `facts` are added to the structured ones. Blocking."""
     item = recalled_item(services, row, language)
@@ -25,7 +25,7 @@ def recalled_answer(
     return answer_of(services, job, [item], asked, budget, facts=facts)
 
 
-def recalled_item(services: Services, row: Mapping[str, Any], language: str) -> Item:
+def recalled_item(services: Session, row: Mapping[str, Any], language: str) -> Item:
     """The item with those of its streams and artifacts that are still stored."""
     outcome = Outcome(
         Script("", language, ""), row["status"], row["exit_code"], float(row["wall_s"]), reason=str(row.get("reason", ""))
@@ -35,12 +35,12 @@ def recalled_item(services: Services, row: Mapping[str, Any], language: str) -> 
     return Item("", outcome, _stream(services, row.get("handle")), _stream(services, row.get("stderr")), artifacts)
 
 
-def _stream(services: Services, handle: str | None) -> Stream | None:
+def _stream(services: Session, handle: str | None) -> Stream | None:
     source = _source(services, handle) if handle else None
     return None if source is None else stored_stream(services, source)
 
 
-def _source(services: Services, handle: str) -> Source | None:
+def _source(services: Session, handle: str) -> Source | None:
     """None: it has been forgotten meanwhile."""
     try:
         return services.store.get(handle, project=services.project)

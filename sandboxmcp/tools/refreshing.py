@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import Scope
 from sandboxmcp.policy.secrets.redactor import MASKED
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.store.index.catalogue import StoredFile
 from sandboxmcp.tools.indexing import index_again, stamp_of
 
@@ -32,7 +32,7 @@ class Refreshed:
     waiting: int = 0
 
 
-def refresh(services: Services, scope: Scope) -> Refreshed:
+def refresh(services: Session, scope: Scope) -> Refreshed:
     """Bring the files of this project that are in scope up to date; those of other projects stay as they are.
 
     Raises:
@@ -62,7 +62,7 @@ def refresh(services: Services, scope: Scope) -> Refreshed:
     return Refreshed(again, len(changed) - again)
 
 
-def _read_again(services: Services, files: Sequence[StoredFile]) -> int:
+def _read_again(services: Session, files: Sequence[StoredFile]) -> int:
     with services.store.together() as batch:
         for file in files:
             with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays

@@ -12,13 +12,13 @@ from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Hit, NewSource, Origin, Outcome, Scope, Source, StreamCapture
 from sandboxmcp.render.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error_lines, looks_like_error
 from sandboxmcp.render.items import THRESHOLD, Item, Stream, short_stream
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 _LINE_BYTES = 2_000
 """More of one line is never shown in an extract."""
 
 
-def remember(services: Services, outcome: Outcome, *, label: str, source_label: str, origin: Origin, batch: str) -> Item:
+def remember(services: Session, outcome: Outcome, *, label: str, source_label: str, origin: Origin, batch: str) -> Item:
     """Store everything that the outcome captured (its files are taken away) and return what an answer needs of it.
 
     `label` is how the answer names the item, `source_label` how the store does. Blocking; call it on a thread.
@@ -28,7 +28,7 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
     """
 
     begun = time.perf_counter()
-    base = NewSource(source_label, origin, services.project, services.session, batch=batch)
+    base = NewSource(source_label, origin, services.project, services.id, batch=batch)
     captured = [(replace(base, origin="artifact", mime=artifact.mime), artifact.path) for artifact in outcome.artifacts]
     streams = [(outcome.stdout, ""), (outcome.stderr, " stderr")]
     kept = [(stream, suffix) for stream, suffix in streams if stream is not None and stream.kept]
@@ -42,7 +42,7 @@ def remember(services: Services, outcome: Outcome, *, label: str, source_label: 
     return Item(label, outcome, shown.get(""), shown.get(" stderr"), tuple(artifacts), stored_s=stored_s)
 
 
-def _added(services: Services, captured: Sequence[tuple[NewSource, Path]]) -> list[Source]:
+def _added(services: Session, captured: Sequence[tuple[NewSource, Path]]) -> list[Source]:
     sources: list[Source] = []
     try:
         for new, path in captured:
@@ -55,7 +55,7 @@ def _added(services: Services, captured: Sequence[tuple[NewSource, Path]]) -> li
     return sources
 
 
-def stored_stream(services: Services, source: Source) -> Stream:
+def stored_stream(services: Session, source: Source) -> Stream:
     """What an answer needs of a stored stream. Blocking."""
     store = services.store
     if source.total_bytes <= THRESHOLD:
@@ -65,7 +65,7 @@ def stored_stream(services: Services, source: Source) -> Stream:
     return Stream(source, None, tuple(enumerate(head, 1)), (), tuple(enumerate(tail, after)))
 
 
-def with_error_lines(services: Services, stream: Stream) -> Stream:
+def with_error_lines(services: Session, stream: Stream) -> Stream:
     """The stream with the lines of its index that look like errors, for an answer that no query narrows. Blocking."""
     if stream.whole is not None:
         return stream
@@ -74,7 +74,7 @@ def with_error_lines(services: Services, stream: Stream) -> Stream:
     return replace(stream, errors=tuple(error_lines(sorted(rows.items()))))
 
 
-def _numbered(services: Services, hit: Hit) -> list[tuple[int, str]]:
+def _numbered(services: Session, hit: Hit) -> list[tuple[int, str]]:
     """The hit's lines with their numbers. Parts of very long lines do not say which line they are of: those are read again."""
     lines = hit.text.split("\n")
     if not hit.partial:

@@ -15,7 +15,7 @@ import anyio.to_thread
 from sandboxmcp.core.errors import SandboxmcpError, StoreError
 from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
 from sandboxmcp.render.items import Item
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ask_first, settled
 from sandboxmcp.tools.remember import remember
 
@@ -52,7 +52,7 @@ class Job:
 
 
 async def run_job(
-    services: Services, job: Job, progress: Progress = no_progress, items: dict[int, Item] | None = None
+    services: Session, job: Job, progress: Progress = no_progress, items: dict[int, Item] | None = None
 ) -> list[Item]:
     """Every script's item, in the order given. A refused script is an item too and does not stop the others.
 
@@ -77,17 +77,17 @@ async def run_job(
     return [run.items[index] for index in range(len(job.scripts))]
 
 
-async def ask_before(services: Services, job: Job) -> None:
+async def ask_before(services: Session, job: Job) -> None:
     """Put the policy's questions about a job that will run in the background, while its caller can still be asked."""
     await ask_first(await anyio.to_thread.run_sync(_judge_all, services, job.scripts), job.scripts)
 
 
-def _judge_all(services: Services, scripts: Sequence[Script]) -> list[Verdict]:
+def _judge_all(services: Session, scripts: Sequence[Script]) -> list[Verdict]:
     engine = services.engine
     return [engine.judge(script.code, script.language) for script in scripts]
 
 
-def _log_all(services: Services, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> None:
+def _log_all(services: Session, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> None:
     """Every verdict into the log before anything runs; what cannot be logged does not run."""
     try:
         for script, label, said, verdict in zip(job.scripts, job.source_labels, judged, decided, strict=True):
@@ -100,7 +100,7 @@ def _log_all(services: Services, job: Job, judged: Sequence[Verdict], decided: S
 class _Run:
     """One job on its way."""
 
-    services: Services
+    services: Session
     job: Job
     progress: Progress
     session: RunSession | None = None
@@ -176,13 +176,13 @@ class _Run:
         )
 
 
-def verdict_facts(services: Services, script: Script, label: str, said: Verdict, verdict: Verdict) -> dict[str, Any]:
+def verdict_facts(services: Session, script: Script, label: str, said: Verdict, verdict: Verdict) -> dict[str, Any]:
     """What the audit log keeps of one verdict; of the code only its digest, since code may hold secrets.
 
     `said` is what the policy said, `verdict` what came of it once the user had been asked.
     """
     return {
-        "session": services.session,
+        "session": services.id,
         "project": services.project,
         "setting": "kernel",
         "label": label,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 
 from sandboxmcp.core.errors import SandboxmcpError
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 _log = logging.getLogger("sandboxmcp")
 
 
-def count_call(services: Services, tool: str, *, captured: int, returned: int) -> None:
+def count_call(services: Session, tool: str, *, captured: int, returned: int) -> None:
     """Bytes that the call captured and returned. An answer is not lost because it could not be counted. Blocking."""
     try:
         services.store.add_usage(tool, captured=captured, returned=returned)

@@ -189,14 +189,14 @@ async def ended_together(inside, watch: Watch, some: list[tuple[str, str]], firs
 
 @pytest.mark.anyio
 async def test_a_background_job_that_was_cancelled_does_nothing_more(sandbox, tmp_path):
-    from sandboxmcp.services import Services
+    from sandboxmcp.session import Session
     from sandboxmcp.tools.execution import execute
     from sandboxmcp.tools.jobs import jobs
 
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     flags = {"workspace": str(workspace), "data_dir": str(tmp_path / "data")}
-    services = Services(load_settings(flags=flags, environ={"HOME": str(tmp_path)}))
+    services = Session(load_settings(flags=flags, environ={"HOME": str(tmp_path)}))
     watch = Watch(workspace)
 
     async def one(number: int, language: str, code: str) -> str:

@@ -281,7 +281,7 @@ JOBS = {
 @pytest.mark.anyio
 @pytest.mark.parametrize("way", JOBS)
 async def test_how_a_background_job_ended_is_listed_here_and_by_a_later_server(sandbox, tmp_path, way):
-    from sandboxmcp.services import Services
+    from sandboxmcp.session import Session
     from sandboxmcp.tools.execution import execute
     from sandboxmcp.tools.jobs import jobs
 
@@ -289,7 +289,7 @@ async def test_how_a_background_job_ended_is_listed_here_and_by_a_later_server(s
     (tmp_path / "workspace").mkdir()
     flags = {"workspace": str(tmp_path / "workspace"), "data_dir": str(tmp_path / "data")}
     settings = load_settings(flags=flags, environ={"HOME": str(tmp_path)})
-    services, later = Services(settings), Services(settings)
+    services, later = Session(settings), Session(settings)
     try:
         job = (await execute(services, code, language="shell", background=True)).structured["job"]
         if act in ("wait", "late cancel"):

@@ -13,7 +13,7 @@ from mcp_types import Implementation
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
@@ -41,7 +41,7 @@ def connect(tmp_path: Path, era: str) -> Connect:
         project = tmp_path / "project"
         project.mkdir(exist_ok=True)
         flags = {"data_dir": str(tmp_path / "data"), "workspace": str(project)} | flags
-        services = Services(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
+        services = Session(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
         try:
             about = Implementation(name=client, version="1")
             async with Client(make_server(services), mode=era, client_info=about) as connection:

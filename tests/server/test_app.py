@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 pytestmark = pytest.mark.anyio
 
@@ -134,10 +134,10 @@ async def test_a_store_that_cannot_be_opened_is_an_error_with_its_code(connect: 
 async def test_a_bug_of_ours_is_logged_and_not_shown(
     connect: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(_: Services) -> None:
+    def broken(_: Session) -> None:
         raise RuntimeError("secret internals")
 
-    monkeypatch.setattr(Services, "store", property(broken))
+    monkeypatch.setattr(Session, "store", property(broken))
     with caplog.at_level(logging.ERROR, logger="sandboxmcp"):
         async with connect() as client:
             result = await client.call_tool("ctx_search", {"queries": ["x"]})

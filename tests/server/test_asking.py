@@ -13,7 +13,7 @@ from mcp import Client
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 pytestmark = pytest.mark.anyio
 PACK = """[pack]
@@ -37,7 +37,7 @@ async def call(
     """The result of one call, the questions that the client was asked, and the policy log."""
     (folder / "asks.toml").write_text(PACK)
     flags = {"data_dir": str(folder / "data"), "workspace": str(folder), "policy_packs": f"default,{folder}/asks.toml"}
-    services = Services(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
+    services = Session(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
     asked: list[str] = []
 
     async def answering(context: Any, params: Any) -> types.ElicitResult:

@@ -15,7 +15,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
 from sandboxmcp.server.instructions import REVISIONS, greeting
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 
 def request(**changes: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def encoded(message: Any) -> bytes:
 
 
 async def answered_by_the_sdk(message: dict[str, Any]) -> Any:
-    server = make_server(Services(load_settings(environ={"HOME": "/nowhere"}, project=Path("/nowhere"))))
+    server = make_server(Session(load_settings(environ={"HOME": "/nowhere"}, project=Path("/nowhere"))))
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](1)
     async with anyio.create_task_group() as group:

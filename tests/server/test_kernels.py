@@ -14,7 +14,7 @@ from mcp import Client
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("sandbox")]
 
@@ -192,7 +192,7 @@ async def test_a_job_survives_a_client_that_reconnects_and_not_its_server(tmp_pa
     project.mkdir()
     flags = {"data_dir": str(tmp_path / "data"), "workspace": str(project)}
     settings = load_settings(flags, environ={"HOME": str(tmp_path)}, project=project)
-    services = Services(settings)
+    services = Session(settings)
     code = "echo okapi; touch begun; sleep 60"
     async with Client(make_server(services), mode=era) as client:
         _, facts, _ = await call(client, "ctx_execute", code=code, language="shell", background=True)
@@ -200,7 +200,7 @@ async def test_a_job_survives_a_client_that_reconnects_and_not_its_server(tmp_pa
     async with Client(make_server(services), mode=era) as client:
         _, running, _ = await call(client, "ctx_jobs", action="result", job=facts["job"])
     await services.close()
-    later = Services(settings)
+    later = Session(settings)
     async with Client(make_server(later), mode=era) as client:
         text, end, _ = await call(client, "ctx_jobs", action="result", job=facts["job"])
         found, _, _ = await call(client, "ctx_search", queries=["okapi"])

@@ -10,7 +10,7 @@ from mcp import Client
 
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.server.app import make_server
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 pytestmark = pytest.mark.anyio
 BROKEN = {
@@ -31,7 +31,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 async def run(folder: Path, era: str, *calls: tuple[str, dict[str, Any]]) -> list[tuple[bool, str]]:
     """For each call whether it is an error, and its text."""
-    services = Services(load_settings({"data_dir": str(folder / "data"), "workspace": str(folder)}, environ={}, project=folder))
+    services = Session(load_settings({"data_dir": str(folder / "data"), "workspace": str(folder)}, environ={}, project=folder))
     try:
         async with Client(make_server(services), mode=era) as client:
             results = [await client.call_tool(name, arguments) for name, arguments in calls]

@@ -99,11 +99,11 @@ OWED = (
     + """
 from sandboxmcp.core.model import Outcome, Script, StreamCapture
 from sandboxmcp.core.settings import load_settings
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.remember import remember
 place = pathlib.Path(sys.argv[1])
 store.close()
-services = Services(load_settings({"data_dir": str(place), "workspace": str(place.parent)}, environ={"HOME": str(place)}))
+services = Session(load_settings({"data_dir": str(place), "workspace": str(place.parent)}, environ={"HOME": str(place)}))
 store = services.store
 streams = []
 for name in ("out", "err"):

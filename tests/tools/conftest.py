@@ -1,4 +1,4 @@
-"""Items and sources without a store, for tests of what only thinks; and services on a real store for the rest."""
+"""Items and sources without a store, for tests of what only thinks; and a session on a real store for the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sandboxmcp.core.model import Outcome, Script, Source, Status, Verdict
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.render.extract import Numbered
 from sandboxmcp.render.items import THRESHOLD, Item, Stream, short_stream
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -74,12 +74,12 @@ def golden() -> Callable[[str, str], None]:
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[Services]:
-    """Services on a store and a project of their own; no kernel is started by having them."""
+def services(tmp_path: Path) -> Iterator[Session]:
+    """A session on a store and a project of their own; no kernel is started by having them."""
     project = tmp_path / "project"
     project.mkdir()
     flags = {"data_dir": str(tmp_path / "data"), "workspace": str(project)}
-    made = Services(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
+    made = Session(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
     yield made
     made.store.close()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.admin import doctor
 from sandboxmcp.tools.knowledge import search
 
@@ -18,11 +18,11 @@ EXAMINE = """
 import pathlib, sys
 import anyio
 from sandboxmcp.core.settings import load_settings
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.admin import doctor
 place = pathlib.Path(sys.argv[1])
 flags = {"data_dir": str(place), "workspace": str(place.parent)}
-services = Services(load_settings(flags, environ={"HOME": str(place), "PATH": "/usr/bin:/bin"}, project=place.parent))
+services = Session(load_settings(flags, environ={"HOME": str(place), "PATH": "/usr/bin:/bin"}, project=place.parent))
 if sys.argv[2] == "full":
     services.store.close()
     del services.__dict__["_store"]
@@ -51,7 +51,7 @@ def test_doctor_reports_a_store_that_takes_nothing_in(tmp_path: Path, mount: str
     assert (done.returncode, done.stdout.startswith("False "), state.split("-")[0] in done.stdout.lower()) == (0, True, True), done
 
 
-def test_outputs_that_could_not_be_stored_are_told(services: Services) -> None:
+def test_outputs_that_could_not_be_stored_are_told(services: Session) -> None:
     (services.settings.data_dir / "incoming" / "a_killed_one" / "no_file").mkdir(parents=True)
     assert (
         search(services, ["zebra"], budget_tokens=500).text.split("\n")[-1].startswith("1 captured output could not be stored yet")
@@ -60,7 +60,7 @@ def test_outputs_that_could_not_be_stored_are_told(services: Services) -> None:
     assert "1 captured output could not be stored yet" in checks["store"]["detail"]
 
 
-def test_a_misspelt_variable_is_told_by_doctor_and_is_no_failure(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_variable_is_told_by_doctor_and_is_no_failure(services: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SANDBOXMCP_LIMTS_MEMORY", "1GiB")
     told = [check for check in anyio.run(doctor, services).structured["checks"] if check["name"] == "settings"]
     assert [(check["ok"], check["optional"], check["detail"].split("; ")[1]) for check in told] == [

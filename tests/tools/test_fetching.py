@@ -18,7 +18,7 @@ import pytest
 from sandboxmcp.core.model import Scope
 from sandboxmcp.core.settings import load_settings
 from sandboxmcp.render.answer import Answer
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.fetching import fetch_and_index
 
 HTML = """<html><head><title>Zebra care</title><script>var hidden = 1</script></head><body><nav>Home | Imprint</nav><main>
@@ -197,32 +197,32 @@ def site() -> Iterator[Site]:
         site.shutdown()
 
 
-def made(tmp_path: Path, **flags: Any) -> Services:
+def made(tmp_path: Path, **flags: Any) -> Session:
     project = tmp_path / "project"
     project.mkdir()
     given = {"data_dir": str(tmp_path / "data"), "workspace": str(project), "network.allow_private": "127.0.0.1", **flags}
-    return Services(load_settings(given, environ={"HOME": str(tmp_path)}, project=project))
+    return Session(load_settings(given, environ={"HOME": str(tmp_path)}, project=project))
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[Services]:
+def services(tmp_path: Path) -> Iterator[Session]:
     services = made(tmp_path)
     yield services
     anyio.run(services.close)
 
 
-def fetch(services: Services, **arguments: Any) -> Answer:
+def fetch(services: Session, **arguments: Any) -> Answer:
     async def run() -> Answer:
         return await fetch_and_index(services, **{"budget_tokens": 2_000, **arguments})
 
     return anyio.run(run)
 
 
-def text_of(services: Services, answer: Answer) -> str:
+def text_of(services: Session, answer: Answer) -> str:
     return b"".join(services.store.raw(answer.structured["pages"][0]["handle"])).decode()
 
 
-def test_a_page_becomes_markdown_with_its_code_and_tables_and_without_its_frame(services: Services, site: Site) -> None:
+def test_a_page_becomes_markdown_with_its_code_and_tables_and_without_its_frame(services: Session, site: Site) -> None:
     answer = fetch(services, url=f"{site.url}/moved", intent="what do zebras eat")
     text = text_of(services, answer)
     assert "Zebras eat grass & sleep" in answer.text and answer.structured["hits"]
@@ -230,14 +230,14 @@ def test_a_page_becomes_markdown_with_its_code_and_tables_and_without_its_frame(
     assert [word for word in ("Imprint", "Copyright", "hidden") if word in text] == []
 
 
-def test_a_young_page_comes_from_the_store_and_an_old_one_is_asked_for_with_its_tag(services: Services, site: Site) -> None:
+def test_a_young_page_comes_from_the_store_and_an_old_one_is_asked_for_with_its_tag(services: Session, site: Site) -> None:
     url = f"{site.url}/zebra"
     got = [fetch(services, url=url, **more).structured["pages"][0] for more in ({}, {}, {"ttl_s": 0}, {"force": True})]
     assert ([one["what"] for one in got], site.asked["/zebra"]) == (["fetched", "cached", "unchanged", "unchanged"], 3)
     assert len({one["handle"] for one in got}) == 1
 
 
-def test_two_addresses_under_one_label_do_not_collide(services: Services, site: Site) -> None:
+def test_two_addresses_under_one_label_do_not_collide(services: Session, site: Site) -> None:
     pages = [{"url": f"{site.url}/{name}", "source": "animals"} for name in ("zebra", "data")]
     answer = fetch(services, requests=pages)
     assert len({one["handle"] for one in answer.structured["pages"]}) == 2
@@ -256,7 +256,7 @@ def test_two_addresses_under_one_label_do_not_collide(services: Services, site: 
         ("deep", "deep zebra"),
     ],
 )
-def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Services, site: Site, page: str, text: str) -> None:
+def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Session, site: Site, page: str, text: str) -> None:
     assert text in text_of(services, fetch(services, url=f"{site.url}/{page}"))
 
 
@@ -274,7 +274,7 @@ def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Services, sit
         ("broken", "is a PDF that cannot be read"),
     ],
 )
-def test_a_hostile_page_is_refused_with_its_reason_and_leaves_nothing(services: Services, site: Site, page: str, why: str) -> None:
+def test_a_hostile_page_is_refused_with_its_reason_and_leaves_nothing(services: Session, site: Site, page: str, why: str) -> None:
     answer = fetch(services, url=f"{site.url}/{page}")
     assert answer.is_error and why in answer.text
     assert services.store.search("zebra more 0", Scope(None)) == []
@@ -288,15 +288,15 @@ def test_a_server_that_is_never_silent_is_left_at_the_deadline(tmp_path: Path, s
 
 
 @pytest.mark.parametrize("name", ["nul", "punycode", "idna", "unicode_escape", "undefined", "hex", "no-such"])
-def test_a_character_set_of_no_page_is_not_believed(services: Services, site: Site, name: str) -> None:
+def test_a_character_set_of_no_page_is_not_believed(services: Session, site: Site, name: str) -> None:
     assert text_of(services, fetch(services, url=f"{site.url}/charset/{name}")).startswith("plain zebra\nplain zebra\n")
 
 
-def test_json_is_laid_out_only_where_that_does_not_multiply_it(services: Services, site: Site) -> None:
+def test_json_is_laid_out_only_where_that_does_not_multiply_it(services: Session, site: Site) -> None:
     assert text_of(services, fetch(services, url=f"{site.url}/nested")).startswith("[" * 500 + "1,1,")
 
 
-def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: Any, services: Services, site: Site) -> None:
+def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: Any, services: Session, site: Site) -> None:
     monkeypatch.setattr("sandboxmcp.store.web.page_reader.MOST_S", 1.0)
     answer = fetch(services, url=f"{site.url}/headers")
     assert "its words only, since its structure takes too long to read" in answer.text and answer.structured["pages"][0]["plain"]
@@ -304,17 +304,17 @@ def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: A
 
 
 @pytest.mark.parametrize("page", ["comments", "scripts", "divisions", "headers", "articles", "lists", "sections", "open"])
-def test_a_page_that_is_made_to_be_slow_is_stored_with_its_words(services: Services, site: Site, page: str) -> None:
+def test_a_page_that_is_made_to_be_slow_is_stored_with_its_words(services: Session, site: Site, page: str) -> None:
     answer = fetch(services, url=f"{site.url}/hostile/{page}")
     assert "zebra" in text_of(services, answer) and services.store.search("zebra", Scope(None))
 
 
-def test_one_failure_does_not_stop_the_others(services: Services, site: Site) -> None:
+def test_one_failure_does_not_stop_the_others(services: Session, site: Site) -> None:
     answer = fetch(services, requests=[{"url": f"{site.url}/missing"}, {"url": f"{site.url}/data"}])
     assert ([one["what"] for one in answer.structured["pages"]], answer.is_error) == (["failed", "fetched"], False)
 
 
-def test_a_host_gets_four_requests_at_once_and_progress_is_told(services: Services, site: Site) -> None:
+def test_a_host_gets_four_requests_at_once_and_progress_is_told(services: Session, site: Site) -> None:
     told: list[tuple[int, int]] = []
 
     async def progress(done: int, of: int, what: str) -> None:
@@ -339,6 +339,6 @@ def test_this_machine_is_not_reached_unless_the_user_said_so(tmp_path: Path, sit
     anyio.run(services.close)
 
 
-def test_a_failure_names_its_page_once(services: Services, site: Site) -> None:
+def test_a_failure_names_its_page_once(services: Session, site: Site) -> None:
     url = f"{site.url}/missing"
     assert fetch(services, url=url).text.startswith(f"failed {url}: cannot be fetched: the server answered 404")

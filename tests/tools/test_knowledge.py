@@ -11,65 +11,65 @@ import pytest
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import NewSource, Source
 from sandboxmcp.core.tokens import estimate_tokens
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools.knowledge import search, sources
 
 
-def store(services: Services, label: str, text: str, **more: Any) -> Source:
-    facts = {"project": services.project, "session": services.session} | more
+def store(services: Session, label: str, text: str, **more: Any) -> Source:
+    facts = {"project": services.project, "session": services.id} | more
     return services.store.add(NewSource(label, "text", **facts), text)
 
 
-def test_a_passage_is_cited_by_handle_and_lines(services: Services) -> None:
+def test_a_passage_is_cited_by_handle_and_lines(services: Session) -> None:
     one = store(services, "notes", "alpha\nthe zebra runs\nomega\n")
     answer = search(services, ["zebra"], budget_tokens=500)
     assert answer.text.startswith(f"{one.handle}:") and "| the zebra runs" in answer.text
     assert [hit.split(":")[0] for hit in answer.structured["queries"][0]["hits"]] == [one.handle]
 
 
-def test_structured_content_repeats_no_text(services: Services) -> None:
+def test_structured_content_repeats_no_text(services: Session) -> None:
     store(services, "notes", "the zebra runs\n")
     assert "runs" not in str(search(services, ["zebra"], budget_tokens=500).structured)
 
 
-def test_every_query_has_its_part_and_a_miss_says_so(services: Services) -> None:
+def test_every_query_has_its_part_and_a_miss_says_so(services: Session) -> None:
     store(services, "notes", "the zebra runs\n")
     text = search(services, ["zebra", "qqqqzzzz"], budget_tokens=500).text
     assert (text.startswith("? zebra\n"), text.endswith('? qqqqzzzz\nNo results for "qqqqzzzz"')) == (True, True)
 
 
-def test_punctuation_alone_finds_nothing_and_breaks_nothing(services: Services) -> None:
+def test_punctuation_alone_finds_nothing_and_breaks_nothing(services: Session) -> None:
     store(services, "notes", "the zebra runs\n")
     assert search(services, ["???"], budget_tokens=500).text == 'No results for "???": it holds no word'
 
 
-def test_the_limit_is_a_maximum_per_query(services: Services) -> None:
+def test_the_limit_is_a_maximum_per_query(services: Session) -> None:
     for number in range(6):
         store(services, f"n{number}", f"zebra number {number} {'x' * number}\n")
     (facts,) = search(services, ["zebra"], limit=2, budget_tokens=2_000).structured["queries"]
     assert (len(facts["hits"]), facts["more"]) == (2, 4)
 
 
-def test_the_budget_holds_whatever_is_found(services: Services) -> None:
+def test_the_budget_holds_whatever_is_found(services: Session) -> None:
     store(services, "notes", "\n\n".join(f"zebra {number} " + "word " * 40 for number in range(60)))
     answer = search(services, ["zebra", "word"], budget_tokens=120)
     assert estimate_tokens(answer.text) <= 120 and " more" in answer.text
 
 
-def test_one_content_that_was_stored_twice_is_cited_once(services: Services) -> None:
+def test_one_content_that_was_stored_twice_is_cited_once(services: Session) -> None:
     handles = [store(services, label, "alpha\nthe zebra runs\n").handle for label in ("one", "two", "three")]
     (title, *lines) = search(services, ["zebra"], budget_tokens=500).text.split("\n")
     assert (title.split(":")[0] in handles, title.endswith(" (3 copies)"), lines) == (True, True, ["| alpha", "| the zebra runs"])
 
 
-def test_a_passage_that_only_its_heading_answers_shows_the_heading(services: Services) -> None:
+def test_a_passage_that_only_its_heading_answers_shows_the_heading(services: Session) -> None:
     body = "\n\n".join(f"Paragraph {number} says a lot about stripes and grass. " + "More of it. " * 30 for number in range(6))
     store(services, "notes", f"# Animals\n\n## Zebra\n\n{body}\n\n## Okapi\n\n{body.replace('Paragraph', 'Section')}\n")
     text = search(services, ["okapi"], budget_tokens=2_000).text
     assert '(under "Animals › Okapi")\n| Section 1 says' in text and "Paragraph" not in text
 
 
-def test_more_queries_than_the_budget_can_answer_are_counted(services: Services) -> None:
+def test_more_queries_than_the_budget_can_answer_are_counted(services: Session) -> None:
     store(services, "notes", "the zebra runs\n")
     answer = search(services, [f"zebra {number}" for number in range(500)], budget_tokens=300)
     assert answer.text.endswith("+493 queries without room: ask fewer or raise budget_tokens")
@@ -77,25 +77,25 @@ def test_more_queries_than_the_budget_can_answer_are_counted(services: Services)
 
 
 @pytest.mark.parametrize(("scope", "found"), [("project", 2), ("session", 1), ("all", 3)])
-def test_a_scope_limits_what_is_looked_at(services: Services, scope: str, found: int) -> None:
+def test_a_scope_limits_what_is_looked_at(services: Session, scope: str, found: int) -> None:
     store(services, "mine", "zebra one\n")
     store(services, "older", "zebra two\n", session="before")
     store(services, "other", "zebra three\n", project="/elsewhere")
     assert len(search(services, ["zebra"], scope=scope, budget_tokens=500).structured["queries"][0]["hits"]) == found
 
 
-def test_the_source_filter_is_a_part_of_the_label(services: Services) -> None:
+def test_the_source_filter_is_a_part_of_the_label(services: Session) -> None:
     store(services, "batch:100%", "zebra one\n")
     store(services, "batch:1000", "zebra two\n")
     assert "zebra one" in (text := search(services, ["zebra"], source="100%", budget_tokens=500).text) and "two" not in text
 
 
-def test_no_query_is_an_error(services: Services) -> None:
+def test_no_query_is_an_error(services: Session) -> None:
     with pytest.raises(UsageError, match="queries is empty"):
         search(services, ["", "  "], budget_tokens=500)
 
 
-def test_sources_are_listed_newest_first_and_counted_when_they_do_not_fit(services: Services) -> None:
+def test_sources_are_listed_newest_first_and_counted_when_they_do_not_fit(services: Session) -> None:
     handles = [store(services, f"source number {number}", f"text {number}\n").handle for number in range(30)]
     answer = sources(services, budget_tokens=200)
     assert (
@@ -105,21 +105,21 @@ def test_sources_are_listed_newest_first_and_counted_when_they_do_not_fit(servic
     assert estimate_tokens(answer.text) <= 200
 
 
-def test_what_is_forgotten_is_found_no_more(services: Services) -> None:
+def test_what_is_forgotten_is_found_no_more(services: Session) -> None:
     one = store(services, "notes", "the zebra runs\n")
     assert sources(services, action="forget", handle=one.handle, budget_tokens=200).structured == {"forgotten": 1}
     assert search(services, ["zebra"], budget_tokens=200).text.startswith("No results")
 
 
 @pytest.mark.parametrize("action", ["list", "forget"])
-def test_a_handle_of_another_project_does_not_exist_here(services: Services, action: str) -> None:
+def test_a_handle_of_another_project_does_not_exist_here(services: Session, action: str) -> None:
     other = store(services, "theirs", "their secret\n", project="/elsewhere")
     with pytest.raises(UsageError, match="There is no source"):
         sources(services, action=action, handle=other.handle, budget_tokens=200)
     assert services.store.get(other.handle).label == "theirs"
 
 
-def test_a_part_of_several_labels_forgets_none_of_them_and_lists_them(services: Services) -> None:
+def test_a_part_of_several_labels_forgets_none_of_them_and_lists_them(services: Session) -> None:
     handles = {store(services, label, f"{label}\n").handle for label in ("notes one", "notes two")}
     said = sources(services, action="forget", source="notes", budget_tokens=200)
     assert (said.is_error, {row["handle"] for row in said.structured["sources"]}) == (True, handles)
@@ -128,29 +128,29 @@ def test_a_part_of_several_labels_forgets_none_of_them_and_lists_them(services: 
 
 
 @pytest.mark.parametrize(("named", "left"), [("notes", ["notes two"]), ("two", ["notes", "notes"])])
-def test_an_exact_label_or_a_part_that_one_source_has_is_forgotten(services: Services, named: str, left: list[str]) -> None:
+def test_an_exact_label_or_a_part_that_one_source_has_is_forgotten(services: Session, named: str, left: list[str]) -> None:
     for number, label in enumerate(("notes", "notes", "notes two")):
         store(services, label, f"text {number}\n")
     sources(services, action="forget", source=named, budget_tokens=200)
     assert [row["label"] for row in sources(services, budget_tokens=200).structured["sources"]] == left
 
 
-def test_forgetting_needs_a_name(services: Services) -> None:
+def test_forgetting_needs_a_name(services: Session) -> None:
     with pytest.raises(UsageError, match="nothing is named"):
         sources(services, action="forget", budget_tokens=200)
 
 
-def test_an_empty_store_says_so(services: Services) -> None:
+def test_an_empty_store_says_so(services: Session) -> None:
     assert sources(services, budget_tokens=200).text == "nothing stored"
 
 
-def test_a_source_that_nothing_has_is_told_apart_from_a_miss(services: Services) -> None:
+def test_a_source_that_nothing_has_is_told_apart_from_a_miss(services: Session) -> None:
     services.store.add(NewSource("notes", "text", services.project, "s"), "zebra\n")
     found = [search(services, ["okapi"], source=source, budget_tokens=500).text for source in ("notes", "nots")]
     assert found == ['No results for "okapi"', "no source has 'nots' in its label; ctx_sources lists them"]
 
 
-def test_lines_alike_with_the_common_word_of_a_query_do_not_use_up_the_budget(services: Services) -> None:
+def test_lines_alike_with_the_common_word_of_a_query_do_not_use_up_the_budget(services: Session) -> None:
     store(services, "rows", "\n".join(f"row {n}" + " zebra" * (n == 1_500) for n in range(3_000)))
     text = search(services, ["zebra row"], budget_tokens=2_000).text
     assert ("| row 1500 zebra" in text, estimate_tokens(text) < 600) == (True, True)
@@ -168,7 +168,7 @@ with Store(Path(sys.argv[1])) as store:
 """
 
 
-def test_what_another_process_forgot_indexed_anew_and_added_is_seen_at_once(services: Services) -> None:
+def test_what_another_process_forgot_indexed_anew_and_added_is_seen_at_once(services: Session) -> None:
     one = store(services, "notes", "alpha\nthe zebra runs\nomega\n")
     before = search(services, ["zebra", "zebar"], budget_tokens=500).text
     arguments = [str(services.settings.data_dir), one.handle, services.project]

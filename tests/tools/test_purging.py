@@ -8,22 +8,22 @@ import pytest
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import NewSource, Scope
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.store.web.pages import PREVIEW_S
 from sandboxmcp.tools.purging import purge
 
 
-def add(services: Services, label: str, **more: str) -> str:
-    facts: dict[str, Any] = {"project": services.project, "session": services.session} | more
+def add(services: Session, label: str, **more: str) -> str:
+    facts: dict[str, Any] = {"project": services.project, "session": services.id} | more
     return services.store.add(NewSource(label, "text", **facts), f"text of {label}\n").handle
 
 
-def labels(services: Services) -> set[str]:
+def labels(services: Session) -> set[str]:
     return {one.label for one in services.store.sources(Scope(None))}
 
 
 @pytest.fixture
-def filled(services: Services) -> Services:
+def filled(services: Session) -> Session:
     for label, more in (("mine", {}), ("older", {"session": "before"}), ("other", {"project": "/elsewhere"})):
         add(services, label, **more)
     return services
@@ -32,14 +32,14 @@ def filled(services: Services) -> Services:
 @pytest.mark.parametrize(
     ("scope", "left"), [("session", {"older", "other"}), ("project", {"other"}), ("all", set()), ("source", {"older", "other"})]
 )
-def test_a_scope_goes_once_its_preview_is_confirmed(filled: Services, scope: str, left: set[str]) -> None:
+def test_a_scope_goes_once_its_preview_is_confirmed(filled: Session, scope: str, left: set[str]) -> None:
     preview = purge(filled, scope=scope, source="min", budget_tokens=300)
     assert preview.text.startswith("would delete ") and len(labels(filled)) == 3
     purge(filled, confirm=preview.structured["confirm"], budget_tokens=300)
     assert labels(filled) == left
 
 
-def test_a_token_works_once_and_takes_only_what_was_shown(filled: Services) -> None:
+def test_a_token_works_once_and_takes_only_what_was_shown(filled: Session) -> None:
     token = purge(filled, scope="project", budget_tokens=300).structured["confirm"]
     add(filled, "newer")
     assert purge(filled, confirm=token, budget_tokens=300).text == "deleted 2 sources" and labels(filled) == {"newer", "other"}
@@ -47,7 +47,7 @@ def test_a_token_works_once_and_takes_only_what_was_shown(filled: Services) -> N
         purge(filled, confirm=token, budget_tokens=300)
 
 
-def test_a_token_is_good_for_a_minute_and_for_its_project(services: Services) -> None:
+def test_a_token_is_good_for_a_minute_and_for_its_project(services: Session) -> None:
     previews = services.store.previews
     token = previews.put("p", ["a"], now=1_000.0)
     assert previews.take("q", token, now=1_001.0) is None
@@ -60,6 +60,6 @@ def test_a_token_is_good_for_a_minute_and_for_its_project(services: Services) ->
     ("arguments", "why"),
     [({}, "wants a `scope`"), ({"scope": "source"}, "wants to know which"), ({"dry_run": False}, "without a preview")],
 )
-def test_what_is_to_go_must_be_said(services: Services, arguments: dict[str, str], why: str) -> None:
+def test_what_is_to_go_must_be_said(services: Session, arguments: dict[str, str], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         purge(services, **arguments, budget_tokens=300)  # type: ignore[arg-type]

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from sandboxmcp.services import Services
+from sandboxmcp.session import Session
 from sandboxmcp.tools import refreshing
 from sandboxmcp.tools.indexing import index
 from sandboxmcp.tools.knowledge import search, sources
 from sandboxmcp.tools.reading import read
 
 
-def asked(services: Services, query: str) -> str:
+def asked(services: Session, query: str) -> str:
     return search(services, [query], budget_tokens=500).text
 
 
-def test_a_changed_file_is_read_again_at_the_next_search(services: Services) -> None:
+def test_a_changed_file_is_read_again_at_the_next_search(services: Session) -> None:
     file = Path(services.project) / "notes.txt"
     file.write_text("the zebra runs\n")
     old = index(services, path="notes.txt", budget_tokens=200).structured["handle"]
@@ -26,7 +26,7 @@ def test_a_changed_file_is_read_again_at_the_next_search(services: Services) -> 
     assert "| the zebra runs" in read(services, handle=old, budget_tokens=200).text
 
 
-def test_changed_files_that_one_search_has_no_time_for_are_counted(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_files_that_one_search_has_no_time_for_are_counted(services: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refreshing, "_READ_AGAIN", 2)
     files = [Path(services.project) / f"n{number}.txt" for number in range(3)]
     for text in ("the zebra runs\n", "the giraffe sleeps\n"):
@@ -39,7 +39,7 @@ def test_changed_files_that_one_search_has_no_time_for_are_counted(services: Ser
     assert (first.structured["waiting_files"], "not read again" in asked(services, "giraffe")) == (1, False)
 
 
-def test_a_file_that_is_gone_is_marked_until_it_comes_back(services: Services) -> None:
+def test_a_file_that_is_gone_is_marked_until_it_comes_back(services: Session) -> None:
     file = Path(services.project) / "notes.txt"
     file.write_text("the zebra runs\n")
     index(services, path="notes.txt", budget_tokens=200)
@@ -50,7 +50,7 @@ def test_a_file_that_is_gone_is_marked_until_it_comes_back(services: Services) -
     assert "gone" not in asked(services, "zebra")
 
 
-def test_of_a_file_that_was_moved_the_new_place_is_cited(services: Services) -> None:
+def test_of_a_file_that_was_moved_the_new_place_is_cited(services: Session) -> None:
     file = Path(services.project) / "notes.txt"
     file.write_text("the zebra runs\n")
     index(services, path="notes.txt", budget_tokens=200)
@@ -59,7 +59,7 @@ def test_of_a_file_that_was_moved_the_new_place_is_cited(services: Services) -> 
     assert [line.partition(" ")[2] for line in asked(services, "zebra").split("\n")] == ["file:moved.txt", "the zebra runs"]
 
 
-def test_a_file_that_became_a_link_out_of_the_project_is_not_followed(services: Services, tmp_path: Path) -> None:
+def test_a_file_that_became_a_link_out_of_the_project_is_not_followed(services: Session, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("the password is zebra\n")
     file = Path(services.project) / "notes.txt"
     file.write_text("nothing here\n")

@@ -41,10 +41,12 @@ class _Ended(Exception):
 class Renewing:
     """The thread that does it, for one store."""
 
-    def __init__(self, database: Database, captures: Captures, adding: Adding) -> None:
+    def __init__(self, database: Database, captures: Captures, adding: Adding, busy: threading.Lock | None = None) -> None:
+        """`busy` is held while it works: of all sessions of a process only one does."""
         self._database = database
         self._captures = captures
         self._adding = adding
+        self._busy = busy or threading.Lock()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
@@ -67,7 +69,7 @@ class Renewing:
             if self._thread is not None and self._thread.is_alive():
                 return
             self._current = not self.outdated()
-            if not self._current and not self._ending.is_set():
+            if not self._current and not self._ending.is_set() and self._busy.acquire(blocking=False):
                 self._thread = threading.Thread(target=self._run, name="sandboxmcp-renew", daemon=True)
                 self._thread.start()
 
@@ -83,6 +85,12 @@ class Renewing:
             self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._busy.release()
+
+    def _work(self) -> None:
         with contextlib.suppress(_Ended, StoreError):  # a full disk, a closed store: the next search begins again
             while not self._ending.is_set():
                 begun = time.monotonic()

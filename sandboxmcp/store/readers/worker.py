@@ -64,6 +64,12 @@ class Workers:
                     raise StoreError("The store is closed", "Open it again.") from None
                 raise
 
+    @property
+    def alive(self) -> int:
+        """How many there are."""
+        with self._lock:
+            return len(self._alive)
+
     def close(self) -> None:
         """Ends all workers, those at work too."""
         self._closed = True

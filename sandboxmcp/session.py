@@ -1,19 +1,22 @@
-"""The parts, each built once and only when first needed: the only wiring of the host side."""
+"""The session: what one client has. Its parts are built when they are first needed: the only wiring of the host side."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import uuid
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from sandboxmcp.backend import Backend
 from sandboxmcp.core.errors import BrokenPack, StoreError
 from sandboxmcp.core.settings import Settings, tightened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sandboxmcp.broker.broker import Broker
     from sandboxmcp.broker.gate import Gate
@@ -25,17 +28,27 @@ if TYPE_CHECKING:
     from sandboxmcp.store.store import Store
 
 
-class Services:
-    """Settings, store, policy engine and runner of one process; any thread may ask for a part, which is then imported."""
+class Session:
+    """One client's settings, policy, kernels and jobs, on a backend that others may share.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.session = uuid.uuid4().hex[:12]
-        """Names what this process stores, for searches within the session."""
-        self.project = str(settings.workspace)
+    Any thread may ask for a part, which is then imported. Opened and closed as often as clients come and go; what belongs to the
+    process stays with the backend.
+    """
+
+    def __init__(self, settings: Settings, backend: Backend | None = None, environ: Mapping[str, str] | None = None) -> None:
+        """Without a `backend` it has one of its own, which is closed with it. `environ`: the client's, by default the process's."""
+        self.settings = replace(settings, chosen_workspace=settings.workspace)
+        """The workspace is settled here: the process may change its working folder later."""
+        self.environ = dict(os.environ if environ is None else environ)
+        self.id = uuid.uuid4().hex[:12]
+        """Names what this session stores, for searches within it, and its kernels and jobs."""
+        self.project = str(self.settings.workspace)
         self.jobs: dict[str, Any] = {}
         """Background jobs by handle; tools/jobs.py fills it."""
+        self.backend = backend or Backend()
+        self._alone = backend is None
         self._building = threading.RLock()
+        self.backend.entered(self.id)
 
     @property
     def store(self) -> Store:
@@ -65,18 +78,20 @@ class Services:
     def _store(self) -> Store:
         from sandboxmcp.store.store import Store
 
+        opened = self.backend.open_store(self.settings.data_dir)
         store = Store(
-            self.settings.data_dir,
+            opened,
             index_head=self.settings.index.head,
             index_tail=self.settings.index.tail,
             mask=self._mask,
             keep_raw=self.settings.capture.raw,
-            owner=(self.project, self.session),
+            owner=(self.project, self.id),
             semantic=self.settings.search.semantic,
         )
-        with contextlib.suppress(StoreError):  # a store that cannot be written can still be searched
-            store.adopt()
-            self._forget_old(store)
+        if opened.claim_recovery():
+            with contextlib.suppress(StoreError):  # a store that cannot be written can still be searched
+                store.adopt()
+                self._forget_old(store)
         return store
 
     def _forget_old(self, store: Store) -> None:
@@ -120,13 +135,13 @@ class Services:
     def _redactor(self) -> Redactor:
         from sandboxmcp.policy.sources import redactor_of
 
-        return redactor_of(self.settings)
+        return redactor_of(self.settings, self.environ)
 
     @cached_property
     def _engine(self) -> Engine:
         from sandboxmcp.policy.sources import engine_of
 
-        return engine_of(self.settings)
+        return engine_of(self.settings, self.environ)
 
     @cached_property
     def audit(self) -> AuditLog:
@@ -154,13 +169,13 @@ class Services:
         """What other processes are told of the named kernels."""
         from sandboxmcp.kernels.registry import Registry
 
-        return Registry(self.settings.data_dir, self.settings.workspace)
+        return Registry(self.settings.data_dir, self.settings.workspace, self.id)
 
     @cached_property
     def _broker(self) -> Broker | None:
         from sandboxmcp.broker.broker import make_broker
 
-        return make_broker(self.enforced, self.engine.brokers(), self.session, mask=self.masked)
+        return make_broker(self.enforced, self.engine.brokers(), self.id, environment=self.environ, mask=self.masked)
 
     @cached_property
     def gate(self) -> Gate:
@@ -171,7 +186,7 @@ class Services:
             return gate_of(self.enforced) if self._broker is None else self._broker.gate
 
     async def close(self) -> None:
-        """End every kernel and close the store; what was never built is not built for it."""
+        """End every kernel and job of this session; what was never built is not built for it. Closes a backend of its own."""
         for job in list(self.jobs.values()):
             await job.stop()
         if "_runner" in self.__dict__:
@@ -182,3 +197,6 @@ class Services:
             self.audit.close()
         if "_store" in self.__dict__:
             self._store.close()
+        self.backend.left(self.id)
+        if self._alone:
+            self.backend.close()
