@@ -298,6 +298,7 @@ async def test_sessions_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
                 seen.append((process.num_fds(), threading.active_count(), len(below()), process.memory_info().rss))
     finally:
         backend.close()
-    assert {(fds, threads, processes) for fds, threads, processes, _ in seen[1:]} == {seen[1][:3]}
+    assert {(fds, processes) for fds, _, processes, _ in seen[1:]} == {(seen[1][0], seen[1][2])}
+    assert max(threads for _, threads, _, _ in seen[1:]) <= seen[1][1] + 1  # the timer that writes counts comes and goes
     assert [path.name for path in (tmp_path / "data/incoming").iterdir()] == []
     assert seen[-1][3] - seen[1][3] < 32 << 20

@@ -166,9 +166,9 @@ def test_what_a_killed_process_left_is_cleared_away(agent: Any, talk: Callable[.
     agent.process.wait()
     person = talk()
     assert [person.ask(":kernels").split("\t")[0], person.read().split("\t")[0]] == ["kernel", "terminal"]
-    assert {file.name.split(".")[0].split("-")[0] for file in (tmp_path / "data" / "kernels").iterdir()} == {
-        str(person.process.pid)
-    }
+    names = sorted(file.name for file in (tmp_path / "data" / "kernels").iterdir())
+    session = names[0].partition("-")[0]
+    assert names == [f"{session}-terminal.json", f"{session}.{person.process.pid}.door"]
 
 
 def test_a_name_that_two_processes_have_is_asked_for_with_its_number(talk: Callable[..., Any], pipe: Callable[..., Any]) -> None:
