@@ -128,3 +128,21 @@ def _letters(members: Any) -> frozenset[str]:
         else:
             return frozenset()
     return frozenset(letters)
+
+
+def unconditional(pattern: bytes, flags: int) -> re.Pattern[bytes]:
+    """A pattern without its conditions about what stands around: it matches wherever the pattern does, and elsewhere."""
+    parsed = re._parser.parse(pattern, flags)  # type: ignore[attr-defined]
+    _drop_conditions(parsed)
+    compiled: re.Pattern[bytes] = re._compiler.compile(parsed, flags)  # type: ignore[attr-defined]
+    return compiled
+
+
+def _drop_conditions(argument: Any) -> None:
+    if isinstance(argument, re._parser.SubPattern):  # type: ignore[attr-defined]
+        argument.data = [node for node in argument.data if str(node[0]) not in {"AT", "ASSERT", "ASSERT_NOT"}]
+        for _, inside in argument.data:
+            _drop_conditions(inside)
+    elif isinstance(argument, tuple | list):
+        for part in argument:
+            _drop_conditions(part)

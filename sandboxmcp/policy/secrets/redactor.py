@@ -10,11 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import quote
 
-from sandboxmcp.policy.patterns import beginnings
+from sandboxmcp.policy.patterns import beginnings, unconditional
 from sandboxmcp.policy.secrets import private_keys
 from sandboxmcp.policy.secrets.views import as_shown, decoded, wholly_shown
 
@@ -76,8 +77,14 @@ _SURELY_ENCODED = (
 )
 """Colours and invisible characters that are written out and may stand within what is looked for, letters of it that are encoded
 though they need not be, and what was encoded twice: there the encoding is undone whatever else is found."""
+_MEANT = re.compile(
+    rb"\[m[\w\[.~-]|\\(?:x[0-9a-fA-F]{2}|[uU](?:[0-9a-fA-F]{4}|\{)|[/_.-][\w\\%&=])|%u[0-9a-fA-F]{4}|&#[xX]?[0-9a-fA-F]+;|[^\[\\%&]"
+)
+"""Marks of two letters that are meant as such."""
 _PLAIN_RUN = re.compile(rb"[\w.~-]+")
 _RUN_ENOUGH = 4
+_FEW_HITS = 24
+"""Places in some kilobytes that are no text at which it is tried whether there could be a credential."""
 _KEY_MARK = b"[redacted:private-key]"
 _DEEP_MARK = b"[redacted:encoded]"
 _PART = re.compile(r"<(\d+)([hAd]?)>")
@@ -101,10 +108,13 @@ class Shape:
     capitals and digits, `<20d>` for digits."""
     kept: tuple[str, ...] = ()
     """Texts that must stay as they are."""
+    is_loose: bool = False
+    """Whether the pattern is taken without its conditions about the characters around."""
 
     @cached_property
     def compiled(self) -> re.Pattern[bytes]:
-        return re.compile(self.pattern.encode(), re.IGNORECASE if self.caseless else 0)
+        flags = re.IGNORECASE if self.caseless else re.NOFLAG
+        return (unconditional if self.is_loose else re.compile)(self.pattern.encode(), flags)
 
     @cached_property
     def beginnings(self) -> frozenset[bytes]:
@@ -157,6 +167,7 @@ class Redactor:
         from ahocorasick_rs import BytesAhoCorasick, Implementation  # packs without shapes are read in each call of a hook
 
         self._shapes = tuple(shapes)
+        self._is_loose = False
         self._marks = [_KEY_MARK, _DEEP_MARK, *(shape.mark for shape in shapes)]
         keys: dict[bytes, tuple[list[int], list[int]]] = {word: ([], []) for word in private_keys.WORDS}
         for number, shape in enumerate(shapes):
@@ -230,25 +241,47 @@ class Redactor:
     def _found(self, text: bytes, depth: int) -> list[_Span]:
         """What is to be masked, in any order: as it is written, and as it is shown."""
         found = self._written(text, depth)
-        for offset, view in as_shown(text):
+        for offset, view in as_shown(text, self._holds):
             if b"PRIVATE" in view.text and (whole := wholly_shown(text)) is not None:  # a key may go over several parts
                 return found + [(*whole.source(start, end), mark) for start, end, mark in self._written(whole.text, depth)]
             spans = ((*view.source(start, end), mark) for start, end, mark in self._written(view.text, depth))
             found += [(offset + start, offset + end, mark) for start, end, mark in spans]
         return found
 
+    def _holds(self, text: bytes) -> bool:
+        """Whether there could be something to mask in a text if other characters stood around it; in doubt there could."""
+        if self._is_loose:
+            return True
+        hits = self._hits(text)
+        return len(hits) > _FEW_HITS or bool(self._loose._at_hits(text, hits, 0))
+
+    @cached_property
+    def _loose(self) -> Redactor:
+        """The same without what shapes say about the characters around."""
+        loose = copy(self)
+        loose._is_loose = True
+        loose._shapes = tuple(replace(shape, is_loose=True) for shape in self._shapes)
+        return loose
+
+    def _hits(self, text: bytes) -> list[tuple[int, int, int]]:
+        """Which of what is looked for stands where. A colour with its escape is none: the terminal's view takes it out."""
+        lowered = text.lower()
+        if b"\x1b[" in lowered:
+            lowered = lowered.replace(b"\x1b[", b"\x1b\x1b")
+        found = self._finder.find_matches_as_indexes(lowered, overlapping=True)
+        return [(key, start, end) for key, start, end in found if _is_meant(text, start, end)]
+
     def _written(self, text: bytes, depth: int) -> list[_Span]:
-        hits = self._finder.find_matches_as_indexes(text.lower(), overlapping=True)
-        if not hits:
-            return []
+        hits = self._hits(text)
+        return self._at_hits(text, hits, depth) if hits else []
+
+    def _at_hits(self, text: bytes, hits: Iterable[tuple[int, int, int]], depth: int) -> list[_Span]:
         found: list[_Span] = []
         ends = [0] * len(self._shapes)
         around: dict[int, list[list[int]]] = {}
         lines: list[list[int]] = []
         speaks_of_keys = False
         for key, start, end in hits:
-            if text[start - 1 : start + 1] == b"\x1b[":  # a colour as it is; the terminal's view takes it out
-                continue
             at_start, near = self._tried[key]
             speaks_of_keys = speaks_of_keys or key < len(private_keys.WORDS)
             for number in at_start:
@@ -291,6 +324,13 @@ class Redactor:
             return [(lo, hi, 1)]
         spans = ((*view.source(start, end), mark) for start, end, mark in self._found(view.text, depth + 1) if end > start)
         return [(lo + start, lo + end, mark) for start, end, mark in spans]
+
+
+def _is_meant(text: bytes, start: int, end: int) -> bool:
+    """Whether a mark of an encoding is followed by what makes it one; the short ones stand in any text."""
+    if end - start == 2:
+        return _MEANT.match(text, start) is not None
+    return text[start] != 0x3D or end - start > 4 or text[start:end].upper() == text[start:end]
 
 
 def _as_encoded(key: bytes) -> Iterator[bytes]:
