@@ -26,7 +26,7 @@ _COLOUR = re.compile(rb"\x1b\[[0-9;]*[mK]")
 _SAMPLE = 1 << 10
 """Bytes in which colours are looked up that are then taken out without a pattern."""
 _MOST_COLOURS = 8
-_NO_TEXT = [code for code in range(128) if code not in PLAIN_BYTES]
+_NO_TEXT = [0x1B, *(code for code in range(128) if code not in {0x1B, *PLAIN_BYTES})]
 _NOT_PLAIN = bytes(code for code in range(256) if code not in PLAIN_BYTES)
 _BACKSPACES = re.compile(rb"\x08{1,64}")
 _HALVES = re.compile(rb"\x00(?:(?<=[\x20-\x7e]\x00)(?=[\x20-\x7e]\x00)|(?<=\x00[\x20-\x7e]\x00))")
@@ -150,7 +150,7 @@ def as_shown(data: bytes, holds: Callable[[bytes], bool]) -> Iterator[tuple[int,
         if view is not None:
             yield start, view
         text = part if view is None else view.text
-        if (b"\0" in text or b"=\n" in text or b"=\r\n" in text) and (joined := _removed(_PARTING)(text)) is not None:
+        if (b"\0" in text or _SOFT_BREAK.search(text)) and (joined := _removed(_PARTING)(text)) is not None:
             yield start, replace(joined, under=view)
 
 
@@ -162,10 +162,10 @@ def wholly_shown(data: bytes) -> View | None:
 def _is_plain(data: bytes) -> bool:
     """Whether all of it is shown as it is written. One search for each control character is faster than one pass for all, while
     the bytes are in the processor's cache."""
-    if not data.isascii() or b"=\n" in data:
+    if not data.isascii():
         return False
     pieces = [data] if len(data) <= 2 * _PART else (data[at : at + _PART] for at in range(0, len(data), _PART))
-    return not any(any(map(piece.__contains__, _NO_TEXT)) for piece in pieces)
+    return not any(any(map(piece.__contains__, _NO_TEXT)) for piece in pieces) and not _SOFT_BREAK.search(data)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -192,13 +192,10 @@ def _bare(data: bytes) -> Iterator[bytes]:
     text = text.translate(None, _NOT_PLAIN)
     yield text
     if b"=\n" in text:
-        lines = text.splitlines()
+        lines = text.split(b"\n")
         goes_on = [line.endswith(b"=") for line in lines]
-        yield b"".join(
-            line[:-1] if on else line + b"\n"
-            for line, on, before in zip(lines, goes_on, [False, *goes_on], strict=False)
-            if on or before
-        )
+        ends = zip(lines, goes_on, [False, *goes_on[:-1]], strict=True)
+        yield b"".join(line[:-1] if on else line + b"\n" for line, on, before in ends if on or before)
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, int]]:
