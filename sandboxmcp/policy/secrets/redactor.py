@@ -16,7 +16,8 @@ from functools import cached_property
 from urllib.parse import quote
 
 from sandboxmcp.policy.patterns import beginnings, unconditional
-from sandboxmcp.policy.secrets import private_keys
+from sandboxmcp.policy.secrets import credential_layouts, private_keys
+from sandboxmcp.policy.secrets.credential_tables import Found, Table, table_spans
 from sandboxmcp.policy.secrets.views import as_shown, decoded, wholly_shown
 
 _BLOCK = 1 << 20
@@ -74,6 +75,7 @@ _SURELY_ENCODED = (
     *(b"%%%02x" % code for code in (*b"-._", *range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))),
     *(b"%%%02x%%" % code for code in (0xC2, 0xCC, 0xCD, 0xE1, 0xE2, 0xEF, 0xF0, 0xF3)),
     b"%u",
+    b"\\n{",
 )
 """Colours and invisible characters that are written out and may stand within what is looked for, letters of it that are encoded
 though they need not be, and what was encoded twice: there the encoding is undone whatever else is found."""
@@ -87,8 +89,10 @@ _FEW_HITS = 24
 """Places in some kilobytes that are no text at which it is tried whether there could be a credential."""
 _KEY_MARK = b"[redacted:private-key]"
 _DEEP_MARK = b"[redacted:encoded]"
+_NAMED_MARK = b"[redacted:named-secret]"
 _PART = re.compile(r"<(\d+)([hAd]?)>")
 
+Tables = list[tuple[int, int, Table]]
 _Span = tuple[int, int, int]
 """Where something that is to be masked begins and ends, and which mark it gets."""
 
@@ -168,8 +172,10 @@ class Redactor:
 
         self._shapes = tuple(shapes)
         self._is_loose = False
-        self._marks = [_KEY_MARK, _DEEP_MARK, *(shape.mark for shape in shapes)]
-        keys: dict[bytes, tuple[list[int], list[int]]] = {word: ([], []) for word in private_keys.WORDS}
+        self._marks = [_KEY_MARK, _DEEP_MARK, *(shape.mark for shape in shapes), _NAMED_MARK]
+        words = (*private_keys.WORDS, *credential_layouts.WORDS)
+        keys: dict[bytes, tuple[list[int], list[int]]] = {word: ([], []) for word in words}
+        self._names = range(len(private_keys.WORDS), len(words))
         for number, shape in enumerate(shapes):
             for text in shape.beginnings or (anchor.lower().encode() for anchor in shape.anchors):
                 keys.setdefault(text, ([], []))[not shape.beginnings].append(number)
@@ -204,19 +210,21 @@ class Redactor:
         """The stream in blocks that are cut where no credential is, by its content alone; each with what is to be masked in it."""
         waiting = bytearray()
         done = 0
+        table: Table | None = None
         for piece in pieces:
             waiting += piece
             while len(waiting) >= done + _BLOCK + _AHEAD:
                 window = bytes(memoryview(waiting)[: done + _BLOCK + _AHEAD])
-                spans = self._merged(window, done)
+                spans, tables = self._merged(window, done, table)
                 cut = _cut(spans, done, done + _BLOCK)
+                table = next((one for start, end, one in tables if start < cut <= end), None)
                 yield window[done:cut], _between(spans, done, cut)
                 before = max(0, cut - _BEHIND)
                 del waiting[:before]
                 done = cut - before
         if len(waiting) > done:
             window = bytes(waiting)
-            yield window[done:], _between(self._merged(window, done), done, len(window))
+            yield window[done:], _between(self._merged(window, done, table)[0], done, len(window))
 
     def _applied(self, block: bytes, spans: Iterable[_Span]) -> bytes:
         pieces: list[bytes] = []
@@ -226,21 +234,31 @@ class Redactor:
             at = end
         return b"".join([*pieces, block[at:]])
 
-    def _merged(self, window: bytes, done: int) -> list[_Span]:
-        """What is to be masked behind `done`, in order and apart; where several shapes overlap, the mark is the first one's."""
+    def _merged(self, window: bytes, done: int, table: Table | None) -> tuple[list[_Span], Tables]:
+        """What is to be masked behind `done`, in order and apart; where several shapes overlap, the mark is the first one's.
+
+        The table goes on there. Returned are also the tables of the window.
+        """
+        tables: Tables = []
+        found = self._found(window, 0, tables)
+        if table is not None:
+            row = window.rfind(b"\n", 0, done) + 1
+            going_on = table_spans(window, (), table, row)
+            found += [(start, end, len(self._marks) - 1) for start, end in going_on.spans]
+            tables += going_on.tables
         merged: list[_Span] = []
-        for start, end, mark in sorted(self._found(window, 0)):
+        for start, end, mark in sorted(found):
             if end <= done:
                 continue
             if merged and start < merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]), min(mark, merged[-1][2]))
             else:
                 merged.append((max(start, done), end, mark))
-        return merged
+        return merged, tables
 
-    def _found(self, text: bytes, depth: int) -> list[_Span]:
-        """What is to be masked, in any order: as it is written, and as it is shown."""
-        found = self._written(text, depth)
+    def _found(self, text: bytes, depth: int, tables: Tables | None = None) -> list[_Span]:
+        """What is to be masked, in any order: as it is written, and as it is shown. Tables are added to those given."""
+        found = self._written(text, depth, tables)
         for offset, view in as_shown(text, self._holds):
             if b"PRIVATE" in view.text and (whole := wholly_shown(text)) is not None:  # a key may go over several parts
                 return found + [(*whole.source(start, end), mark) for start, end, mark in self._written(whole.text, depth)]
@@ -271,9 +289,22 @@ class Redactor:
         found = self._finder.find_matches_as_indexes(lowered, overlapping=True)
         return [(key, start, end) for key, start, end in found if _is_meant(text, start, end)]
 
-    def _written(self, text: bytes, depth: int) -> list[_Span]:
+    def _written(self, text: bytes, depth: int, tables: Tables | None = None) -> list[_Span]:
         hits = self._hits(text)
-        return self._at_hits(text, hits, depth) if hits else []
+        if not hits:
+            return []
+        named = self._named(text, hits)
+        if tables is not None:
+            tables += named.tables
+        last = len(self._marks) - 1
+        return self._at_hits(text, hits, depth) + [(start, end, last) for start, end in named.spans]
+
+    def _named(self, text: bytes, hits: Iterable[tuple[int, int, int]]) -> Found:
+        """What keys name that stand elsewhere."""
+        words = [(start, end) for key, start, end in hits if key in self._names]
+        found = table_spans(text, words)
+        found.spans.extend(credential_layouts.values(text, words))
+        return found
 
     def _at_hits(self, text: bytes, hits: Iterable[tuple[int, int, int]], depth: int) -> list[_Span]:
         found: list[_Span] = []

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
+from unicodedata import lookup
 
 from sandboxmcp.core.text import C1_SEQUENCES, ESCAPE_SEQUENCES, PLAIN_BYTES, UNSHOWN
 
@@ -36,14 +37,16 @@ _SOFT_LENGTH = 60
 """A line of quoted-printable that goes on is about 76 bytes long (RFC 2045, 6.7); a shorter one is somebody's `x =`."""
 _CONTROLS = bytes({*range(1, 32), 127} - {*b"\t\n\r"})
 _CONTROL_RUNS = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
-_PARTING = re.compile(rb"[\x00=](?:(?<=[\w.~-]\x00)\x00{0,63}(?![A-Za-z_]\w{0,60}=)|(?<=[\w.~-]=)\r?\n)(?=[\w.~-])")
+_PARTING = re.compile(
+    rb"[\x00=\r](?:(?<=[\w.~-]\r)(?!\n)|(?<=[\w.~-]\x00)\x00{0,63}(?![A-Za-z_]\w{0,60}=)|(?<=[\w.~-]=)\r?\n)(?=[\w.~-])"
+)
 """NUL within a word, except before `NAME=` where it parts variables of an environment; and the end of a short line that goes on."""
 _LATIN = re.compile(rb"[\x80-\x9f\xad](?<![\x80-\xff].)[\x80-\x9f\xad]{0,63}")
 """Invisible characters of Latin-1: in UTF-8 such a byte stands behind another one. `repr` writes them as `\\xad`."""
 
 _ENCODED = re.compile(
     rb"\\(?<!\\\\)\\*+(?:[uU](?P<u>\{[0-9a-fA-F]{1,6}\}|(?<=U)000?[01][0-9a-fA-F]{4}|(?<=U)0000[0-9a-fA-F]{4}|(?<=u)[0-9a-fA-F]{4})"
-    rb"|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0_.:=~@+-]))"
+    rb"|N\{(?P<n>[A-Z][A-Z0-9 -]{1,80})\}|x(?P<x>[0-9a-fA-F]{2})|(?P<o>[0-3][0-7]{2})|(?P<c>[\"'/nrtbfveE0_.:=~@+-]))"
     rb"|%(?:u(?P<w>[0-9a-fA-F]{4})|(?P<p>[0-9a-fA-F]{2}))"
     rb"|=(?:(?P<q>0[0-9A-F]|1B|20|22|27|2C|2D|2E|3A|3B|3D|5F)|(?P<r>[89A-F][0-9A-F](?:=[89A-F][0-9A-F]){1,3}))"
     rb"|&(?:amp;)*(?:\#[xX](?P<h>[0-9a-fA-F]{2,6})|\#(?P<d>\d{2,7})"
@@ -150,7 +153,7 @@ def as_shown(data: bytes, holds: Callable[[bytes], bool]) -> Iterator[tuple[int,
         if view is not None:
             yield start, view
         text = part if view is None else view.text
-        if (b"\0" in text or _SOFT_BREAK.search(text)) and (joined := _removed(_PARTING)(text)) is not None:
+        if (b"\0" in text or b"\r" in text or _SOFT_BREAK.search(text)) and (joined := _removed(_PARTING)(text)) is not None:
             yield start, replace(joined, under=view)
 
 
@@ -368,7 +371,16 @@ def _meta(value: bytes) -> bytes:
     return _META.sub(lambda match: bytes([0x80 | match[2][0] ^ (0x40 if match[1] else 0)]), value)
 
 
+def _called(name: bytes) -> bytes:
+    """A character by its name in Unicode, as in Python and Perl."""
+    try:
+        return lookup(name.decode()).encode()
+    except KeyError:
+        return name
+
+
 _SPELLED: dict[str, Callable[[bytes], bytes]] = {
+    "n": _called,
     "f": lambda _: b" ",
     "g": lambda _: b"",
     "k": lambda value: bytes([value[0] ^ 0x40]),
