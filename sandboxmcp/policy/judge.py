@@ -16,6 +16,7 @@ from sandboxmcp.policy.packs.pack import Pack
 from sandboxmcp.policy.paths import Places
 from sandboxmcp.policy.programs.brokered_programs import Brokered, in_force
 from sandboxmcp.policy.programs.brokered_programs import example_problem as broker_problem
+from sandboxmcp.policy.programs.code_files import Loader, Maker
 from sandboxmcp.policy.programs.effects import effects_of
 from sandboxmcp.policy.programs.knowledge import Function, Knowledge, Program
 from sandboxmcp.policy.rules import STRICTNESS, Example, Rule, matches
@@ -115,7 +116,7 @@ class Engine:
         """What the code holds, then what that does and is able to do."""
         facts = self._with_effects(facts_of(code, language, self.knowledge))
         texts = {code}
-        scripts = list(scripts_run(facts, self.knowledge))
+        scripts = list(scripts_run(facts, self.knowledge, self.places))
         while scripts:
             script = scripts.pop()
             if isinstance(script, Unknown) or len(texts) > _MOST_SCRIPTS:
@@ -124,7 +125,7 @@ class Engine:
                 texts.add(script.code)
                 inside = self._with_effects(facts_of(script.code, script.language, self.knowledge))
                 facts += [replace(fact, line=script.line) for fact in inside]
-                scripts += scripts_run(facts, self.knowledge)
+                scripts += scripts_run(facts, self.knowledge, self.places)
         return facts
 
     def _with_effects(self, found: Iterable[Fact]) -> list[Fact]:
@@ -172,7 +173,15 @@ def _knowledge(packs: Sequence[Pack]) -> Knowledge:
     for broker in in_force(broker for pack in packs for broker in pack.brokers).values():
         if broker.fetches in programs:
             programs[broker.program] = replace(programs[broker.fetches], methods=frozenset(broker.methods))
-    return Knowledge(programs, functions, {name: language for pack in packs for name, language in pack.variables.items()})
+    makers: dict[str, tuple[Maker, ...]] = {}
+    loaders: dict[str, tuple[Loader, ...]] = {}
+    for pack in packs:
+        for maker in pack.makers:
+            makers |= {name: (*makers.get(name, ()), maker) for name in maker.names}
+        for loader in pack.loaders:
+            loaders |= {name: (*loaders.get(name, ()), loader) for name in loader.names}
+    variables = {name: language for pack in packs for name, language in pack.variables.items()}
+    return Knowledge(programs, functions, variables, makers, loaders)
 
 
 def _listed(unknown: Sequence[tuple[int, str]]) -> tuple[str, ...]:

@@ -187,9 +187,13 @@ class _Walk:
         """A variable that some program takes its own commands from, `PROMPT_COMMAND` for example."""
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         language = self.knowledge.variables.get(raw_of(name, self.source)) if name is not None else None
+        if name is not None and raw_of(name, self.source) == "PATH":
+            yield Capability(node.start_point[0] + 1, "search-path")
         if language is not None and value is not None:
             text = text_of(value, self.source, self.variables)
-            if text.strip(HOLE):
+            if text.strip(HOLE) and language == "file":
+                yield Command(node.start_point[0] + 1, ".", args=(Word(text, node.start_point[0] + 1),), cwd=streams.place[0])
+            elif text.strip(HOLE):
                 yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
         elif name is not None and value is not None and value.type in ("raw_string", "ansi_c_string", "concatenation", "string"):
             yield from self.expanded_later(raw_of(name, self.source), value)
@@ -247,7 +251,8 @@ class _Walk:
         paths += [word.text for word in found.args if not word.text.startswith("-")] if found.name == "tee" else []
         if paths:
             text = printed_by(found, self.knowledge)
-            yield from (Written(found.line, path, text.text if text is not None else None) for path in paths if HOLE not in path)
+            written = text.text if text is not None else None
+            yield from (Written(found.line, posixpath.join(streams.place[0], path), written) for path in paths)
 
     def simple(self, node: Node, streams: Streams) -> Command | Unknown | None:
         """The command that a `command` node is."""
@@ -374,6 +379,8 @@ class _Walk:
                 streams = streams.reading(heredoc)
             else:
                 streams = loosely_redirected(streams, piece.operator.decode(), text)
+                if piece.operator != b"<" and not (piece.operator.endswith(b"&") and text.isdigit()):
+                    yield Written(line, posixpath.join(streams.place[0], text), None)
                 if text.strip(HOLE) and not piece.operator.endswith(b"&"):
                     yield Touch(line, text, "read" if piece.operator == b"<" else "write", streams.place[0])
         outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.input(), streams.piped)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.analysis.shell_words import Variables, raw_of, text_of
-from sandboxmcp.policy.facts import HOLE, Sink, Touch, Word, sink_of
+from sandboxmcp.policy.facts import HOLE, Sink, Touch, Word, Written, sink_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -91,13 +92,16 @@ def redirected(streams: Streams, redirects: Sequence[Node], source: bytes, varia
 
 def redirect_touches(
     redirects: Sequence[Node], streams: Streams, source: bytes, variables: Variables, texts: Texts
-) -> Iterator[Touch]:
-    """The files that redirections open."""
+) -> Iterator[Touch | Written]:
+    """The files that redirections open. What goes into one that takes no standard output is not known."""
     for redirect in redirects:
         operator = next((child.type for child in redirect.children if not child.is_named), "")
         target = next(iter(redirect.children_by_field_name("destination")), None)
         if redirect.type == "file_redirect" and target is not None and _heredoc(redirect, source, variables, texts) is None:
             path = text_of(target, source, variables)
+            opened = not operator.endswith("&") or path.rstrip("-").strip(f"0123456789{HOLE}") != ""
+            if opened and operator not in ("<", "<&") and not _output_file(redirect, source, variables):
+                yield Written(target.start_point[0] + 1, posixpath.join(streams.place[0], path), None)
             if path.strip(HOLE) and not (operator.endswith("&") and path.rstrip("-").isdigit()):
                 yield Touch(target.start_point[0] + 1, path, "read" if operator.startswith("<") else "write", streams.place[0])
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.analysis.heredocs import BLANK, Heredoc, without_heredocs
 from sandboxmcp.policy.analysis.shell_scan import Scan, Span, scan
-from sandboxmcp.policy.analysis.shell_words import Variables, expanded, raw_of, text_of
+from sandboxmcp.policy.analysis.shell_words import TEMPORARY, Variables, expanded, raw_of, text_of
 from sandboxmcp.policy.facts import HOLE, Word
 
 if TYPE_CHECKING:
@@ -234,4 +234,4 @@ def constants_of(root: Node, source: bytes) -> dict[str, str]:
     for given, text in _GIVEN.items():
         values.setdefault(given, {text})
     known = {name: next(iter(texts)) for name, texts in values.items() if len(texts) == 1}
-    return {name: text for name, text in known.items() if HOLE not in text}
+    return {name: text for name, text in known.items() if HOLE not in text or text == TEMPORARY}

@@ -25,6 +25,9 @@ _PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*|[1-9])\}?")
 _ALL = frozenset({"$@", "$*", "${@}", "${*}"})
 _ALL_ARGUMENTS = "@"
 _BETWEEN = "\x1f"
+TEMPORARY = "/tmp/" + HOLE
+"""What `mktemp` makes up."""
+_MKTEMP = re.compile(r"[$`(\s]*mktemp(?:\s+(?:-[dqt]{1,3}|--directory|--suffix=[\w.]+|/tmp/[\w.-]+|(?<=-t )[\w.-]+))*[\s)`]*")
 _FOUND = re.compile(r"\A[$`(\s]*(?:which|command\s+-[vp]|type\s+-[pP]|echo|printf)\s+([\w./+-]+)[\s)`]*\Z")
 
 Variables = Mapping[str, str]
@@ -150,7 +153,9 @@ def _expanded(raw: str, variables: Variables) -> str:
 
 
 def _substituted(raw: str) -> str:
-    """`$(which curl)` is curl; everything else is known only at run time."""
+    """`$(which curl)` is curl, and `$(mktemp)` a file of /tmp; everything else is known only at run time."""
+    if _MKTEMP.fullmatch(raw):
+        return TEMPORARY
     found = _FOUND.match(raw)
     return found[1] if found else HOLE
 

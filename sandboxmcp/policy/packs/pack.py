@@ -16,12 +16,13 @@ from sandboxmcp.core.settings import demand, flatten
 from sandboxmcp.policy.conditions import CONDITIONS
 from sandboxmcp.policy.facts import Key
 from sandboxmcp.policy.packs.broker_tables import read_broker
-from sandboxmcp.policy.packs.program_tables import read_function, read_program, read_variable
+from sandboxmcp.policy.packs.program_tables import read_function, read_loader, read_maker, read_program, read_variable
 from sandboxmcp.policy.packs.tables import Checks
 from sandboxmcp.policy.packs.toml_lines import Path as Place
 from sandboxmcp.policy.packs.toml_lines import line_of, lines_of
 from sandboxmcp.policy.patterns import pattern_problem
 from sandboxmcp.policy.programs.brokered_programs import Brokered
+from sandboxmcp.policy.programs.code_files import Loader, Maker
 from sandboxmcp.policy.programs.knowledge import Function, Program
 from sandboxmcp.policy.rules import Example, Rule
 from sandboxmcp.policy.secrets.redactor import LONGEST_REPEAT, Shape, shape_problem
@@ -56,7 +57,9 @@ class Pack:
     """Credentials that are masked in what is captured."""
     lines: Mapping[Place, int]
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the environment that hold code, with its language."""
+    """Variables of the environment that hold code, with its language; `file`: they name a file with code."""
+    makers: tuple[Maker, ...] = ()
+    loaders: tuple[Loader, ...] = ()
     demands: tuple[tuple[str, Any], ...] = ()
     """Settings, dotted, each with the value that must be in force or a stricter one."""
 
@@ -98,7 +101,7 @@ class _Loader(Checks):
             table,
             (),
             required={"pack"},
-            optional={"rule", "program", "function", "broker", "capability", "secret", "settings", "variable"},
+            optional={"rule", "program", "function", "broker", "capability", "secret", "settings", "variable", "maker", "loader"},
         )
         about = self.table(table["pack"], ("pack",))
         self.keys(about, ("pack",), required={"name"}, optional={"version", "description", "extends", "ask"})
@@ -118,6 +121,8 @@ class _Loader(Checks):
             variables={
                 name: spoken for one, at in self.tables(table, "variable") for name, spoken in read_variable(self, one, at).items()
             },
+            makers=tuple(read_maker(self, one, place) for one, place in self.tables(table, "maker")),
+            loaders=tuple(read_loader(self, one, place) for one, place in self.tables(table, "loader")),
             brokers=tuple(read_broker(self, broker, place, name) for broker, place in self.tables(table, "broker")),
             capabilities=tuple(self.capability(one, place) for one, place in self.tables(table, "capability")),
             ask_is_deny="ask" in about,

@@ -10,6 +10,7 @@ from sandboxmcp.policy.facts import Access
 from sandboxmcp.policy.packs.tables import Checks
 from sandboxmcp.policy.packs.toml_lines import Path as Place
 from sandboxmcp.policy.patterns import pattern_problem
+from sandboxmcp.policy.programs.code_files import Content, Loader, Maker, Which
 from sandboxmcp.policy.programs.curl_options import treatment_problem
 from sandboxmcp.policy.programs.knowledge import Function, Operands, Program, Runs, Then, TouchRule
 
@@ -79,6 +80,47 @@ def read_variable(checks: Checks, table: Mapping[str, Any], place: Place) -> dic
     """
     checks.keys(table, place, required={"names"}, optional={"language"})
     return dict.fromkeys(checks.names(table, "names", place), checks.text(table, "language", place, "shell"))
+
+
+def read_maker(checks: Checks, table: Mapping[str, Any], place: Place) -> Maker:
+    """One `[[maker]]` table: programs that put content into files, and how their arguments name these.
+
+    Raises:
+        BrokenPack: a key is unknown or missing, or a value is wrong.
+    """
+    checks.keys(table, place, required={"names"}, optional={*_FILES, "content", "suffix"})
+    content = checks.text(table, "content", place, "opaque")
+    checks.among([content], get_args(Content), (*place, "content"))
+    return Maker(**_files(checks, table, place), content=content, suffix=checks.text(table, "suffix", place, ""))  # type: ignore[arg-type]
+
+
+def read_loader(checks: Checks, table: Mapping[str, Any], place: Place) -> Loader:
+    """One `[[loader]]` table: programs that run files as code, and which files these are.
+
+    Raises:
+        BrokenPack: a key is unknown or missing, or a value is wrong.
+    """
+    checks.keys(table, place, required={"names"}, optional={*_FILES, "language"})
+    return Loader(**_files(checks, table, place), language=checks.text(table, "language", place, ""))
+
+
+_FILES = ("when", "options", "operands", "files", "pattern")
+
+
+def _files(checks: Checks, table: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    operands = checks.text(table, "operands", place, "none")
+    checks.among([operands], get_args(Which), (*place, "operands"))
+    patterns = {key: checks.text(table, key, place, "") for key in ("when", "pattern")}
+    for key, pattern in patterns.items():
+        if pattern and (problem := pattern_problem(pattern)):
+            raise checks.fail((*place, key), f"the pattern {problem}")
+    return {
+        "names": checks.names(table, "names", place),
+        "options": frozenset(checks.names(table, "options", place)),
+        "operands": operands,
+        "files": checks.names(table, "files", place),
+        **patterns,
+    }
 
 
 def _touch(checks: Checks, table: Mapping[str, Any], canonical: Mapping[str, str], place: Place) -> TouchRule:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sandboxmcp.policy.facts import SPREAD, Access, Word
+from sandboxmcp.policy.programs.code_files import Loader, Maker
 from sandboxmcp.policy.programs.switches import read_switches
 
 Then = Literal["command", "code", "script"]
@@ -130,11 +131,19 @@ class Knowledge:
     programs: Mapping[str, Program] = field(default_factory=dict)
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the environment that hold code, with its language."""
+    """Variables of the environment that hold code, with its language; `file`: they name a file with code."""
+    makers: Mapping[str, tuple[Maker, ...]] = field(default_factory=dict)
+    loaders: Mapping[str, tuple[Loader, ...]] = field(default_factory=dict)
 
     def program(self, name: str) -> Program | None:
         """`python3.11` and `python-3` are found as `python` where nothing else is known of them."""
         return self.programs.get(name) or self.programs.get(_VERSION.sub("", name))
+
+    def makers_of(self, name: str) -> tuple[Maker, ...]:
+        return self.makers.get(name) or self.makers.get(_VERSION.sub("", name), ())
+
+    def loaders_of(self, name: str) -> tuple[Loader, ...]:
+        return self.loaders.get(name) or self.loaders.get(_VERSION.sub("", name), ())
 
 
 _VERSION = re.compile(r"-?\d[\d.]*$")
