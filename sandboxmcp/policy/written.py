@@ -28,6 +28,11 @@ _PACKAGES = frozenset({"__init__", "__main__", "index", "mod"})
 _BINARIES = frozenset({"bin", "sbin"})
 _READ_IN = frozenset({".", "source"})
 _EDITORS = frozenset({"sed", "gsed"})
+_MOST_CHARACTERS = 100_000
+_READS_IN = re.compile(
+    r"\b(?:run_path|do|load|require\w*|dofile|loadfile|source|include\w*|spec_from_file_location|CDLL|import|use)"
+    r"\b[\s(]{0,9}(?:\w{1,20},\s?)?[\"']([^\"'\n]{1,200})[\"']"
+)
 _WRITES = re.compile(r"\b(?:open|fopen|write\w*|save\w*|dump|copy\w*|move|rename|replace|symlink|link|print|puts)\b|>")
 
 
@@ -64,7 +69,7 @@ class _Runs:
             if self.pairs > _MOST_PAIRS:
                 yield Unknown(command.line, "very many files that the same code makes and runs")
                 return
-        yield from chain(self.by_search_path(), self.imported())
+        yield from chain(self.by_search_path(), self.imported(), self.read_in())
 
     def named(self, command: Command, program: Program | None) -> Iterator[tuple[str, str]]:
         """The files that a command runs because its words name them, each with its language where that is known."""
@@ -91,7 +96,8 @@ class _Runs:
         place = self.files.path(path, command.cwd)
         for file in self.files.at(place) if self.pairs <= _MOST_PAIRS else ():
             stood_before = (HOLE in place and self.is_maker(file, at)) or (file.kept and file.by > at)
-            guess = file.guessed and not (file.text or "").replace(HOLE, "").strip() and self.is_existing(command, place)
+            guess = file.guessed or not place.strip(HOLE + "./")
+            guess = guess and not (file.text or "").replace(HOLE, "").strip() and self.is_existing(command, place)
             if not stood_before and not guess:
                 yield from self.judged(command, file, path, language)
         leaf = posixpath.basename(place)
@@ -145,6 +151,14 @@ class _Runs:
             folder, name = posixpath.split(file.path)
             if name in by_name and not file.kept and (set_anew or posixpath.basename(folder) in _BINARIES):
                 yield from self.judged(by_name[name], file, name, "")
+
+    def read_in(self) -> Iterator[Fact]:
+        """Files that code of other languages names as code: `require("./a")`, `load "a"`, `runpy.run_path("a")`."""
+        named = {posixpath.basename(found[1]) for code in self.scripts for found in _READS_IN.finditer(code[:_MOST_CHARACTERS])}
+        for file in self.files.found.values() if named else ():
+            leaf = posixpath.basename(file.path)
+            if leaf in named and not leaf.endswith(".json") and not file.kept:
+                yield _unknown(1, leaf)
 
     def imported(self) -> Iterator[Fact]:
         imports = {part: fact for fact in self.facts if isinstance(fact, Import) for part in re.split(r"[./:]+", fact.name)}

@@ -15,7 +15,7 @@ from sandboxmcp.policy.programs.knowledge import Knowledge, Program, read_comman
 ANY = "**"
 _NO_CONTENT = frozenset({"chmod", "chown", "chgrp", "chattr", "mkdir", "touch", "truncate"})
 """Programs that touch a file and put nothing into it."""
-_COPIES = frozenset({"cp", "mv", "ln", "install", "rsync"})
+_COPIES = frozenset({"cp", "mv", "ln", "install", "rsync", "scp"})
 _TARGETS = frozenset({"--target-directory"})
 _OUTPUTS = frozenset({"-o", "--output", "--out", "--outfile", "--output-file", "-out"})
 """Options that name an output file for nearly every program that has them."""
@@ -54,7 +54,8 @@ class Files:
     """The files that are read in each line of the code."""
 
     def path(self, path: str, cwd: str = "") -> str:
-        return ANY if path == ANY else resolved(wild(path), wild(cwd), self.places)
+        path = wild(path) if path != ANY else path
+        return ANY if path == ANY else resolved(path, "" if path.startswith(HOLE) else wild(cwd), self.places)
 
     def add(self, file: File) -> None:
         """Several that write one file: their texts stand in it together."""
@@ -82,6 +83,7 @@ def may_be_at(file: File, path: str) -> bool:
         return True
     inside = path == "." and not file.path.startswith(("/", "~", "..", HOLE))
     tree = file.tree and HOLE not in file.path and path.startswith(file.path + "/")
+    tree = tree or (file.tree and file.path == "." and not path.startswith(("/", "~", "..", HOLE)))
     return inside or tree or file.path.startswith(path + "/")
 
 
@@ -126,7 +128,7 @@ def _by_maker(command: Command, maker: Maker, files: Files) -> Iterator[File]:
     if fresh or maker.content == "kept":
         for path in [*named_by(maker, command.args), *maker.files]:
             if _is_file(path):
-                yield File(files.path(path, command.cwd), kept=not fresh, tree=maker.content == "kept")
+                yield File(files.path(path, command.cwd), kept=not fresh, tree=True)
 
 
 def _reads_made(command: Command, files: Files) -> bool:
@@ -148,10 +150,11 @@ def _copied(command: Command, files: Files, knowledge: Knowledge) -> Iterator[Fi
     if not sources:  # `ln -s ../a` makes `a` here
         sources, target = [target], "."
     place = files.path(target, command.cwd)
-    if not flagged and not target.endswith("/") and len(sources) == 1:
+    is_folder = bool(flagged) or target.endswith("/") or posixpath.basename(target) in (".", "..")
+    if not is_folder and len(sources) == 1:
         yield from _of_source(sources[0], place, command, files)
     for source in sources:
-        leaf = wild(posixpath.basename(source.rstrip("/")) or HOLE)
+        leaf = wild(posixpath.basename(source.rpartition(":")[2].rstrip("/")) or HOLE)
         yield from _of_source(source, resolved(posixpath.join(place, leaf), "", files.places), command, files)
 
 
@@ -159,7 +162,7 @@ def _of_source(source: str, target: str, command: Command, files: Files) -> Iter
     path = files.path(source, command.cwd)
     found = [file for file in files.at(path) if not (file.guessed and path.strip(HOLE + "./"))]
     if not found:
-        yield File(target, kept=True, tree=True)
+        yield File(target, kept=":" not in source, tree=True)  # `host:file` comes from another machine
     for file in found:
         below = file.path[len(path) :] if file.path.startswith(path + "/") else ""
         yield File(target + below, file.text.removesuffix("\n") if file.text is not None else None, kept=file.kept, tree=file.tree)
@@ -174,4 +177,4 @@ def _outputs(command: Command, knowledge: Knowledge) -> Iterable[str]:
         reading = read_command_line(program, command.args)
         yield from (word.text for word in reading.values(program.file))
         if reading.has(program.files | program.all_files) or (program.writes and not reading.has(program.file)):
-            yield from (word.text.rsplit("/", 1)[-1] or ANY for word in reading.operands)
+            yield from (f"{HOLE}/{word.text.rsplit('/', 1)[-1] or HOLE}" for word in reading.operands)

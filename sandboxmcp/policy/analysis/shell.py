@@ -252,7 +252,7 @@ class _Walk:
         if paths:
             text = printed_by(found, self.knowledge)
             written = text.text if text is not None else None
-            yield from (Written(found.line, posixpath.join(streams.place[0], path), written) for path in paths)
+            yield from (Written(found.line, streams.placed(path), written) for path in paths)
 
     def simple(self, node: Node, streams: Streams) -> Command | Unknown | None:
         """The command that a `command` node is."""
@@ -380,7 +380,7 @@ class _Walk:
             else:
                 streams = loosely_redirected(streams, piece.operator.decode(), text)
                 if piece.operator != b"<" and not (piece.operator.endswith(b"&") and text.isdigit()):
-                    yield Written(line, posixpath.join(streams.place[0], text), None)
+                    yield Written(line, streams.placed(text), None)
                 if text.strip(HOLE) and not piece.operator.endswith(b"&"):
                     yield Touch(line, text, "read" if piece.operator == b"<" else "write", streams.place[0])
         outer = Command(line, "", (), streams.sink("1"), streams.sink("2"), streams.input(), streams.piped)

@@ -41,6 +41,10 @@ class Streams:
         """The text on standard input, of the statement's own or of the shell's."""
         return self.stdin if self.stdin is not None or self.piped else self.inherited[0]
 
+    def placed(self, path: str) -> str:
+        """The path of a file from the folder that the code starts in; one that begins with a HOLE may be a whole path."""
+        return path if path.startswith(HOLE) else posixpath.join(self.place[0], path)
+
     def sink(self, descriptor: str) -> Sink:
         return self.sinks.get(descriptor, "stream")
 
@@ -101,7 +105,7 @@ def redirect_touches(
             path = text_of(target, source, variables)
             opened = not operator.endswith("&") or path.rstrip("-").strip(f"0123456789{HOLE}") != ""
             if opened and operator not in ("<", "<&") and not _output_file(redirect, source, variables):
-                yield Written(target.start_point[0] + 1, posixpath.join(streams.place[0], path), None)
+                yield Written(target.start_point[0] + 1, streams.placed(path), None)
             if path.strip(HOLE) and not (operator.endswith("&") and path.rstrip("-").isdigit()):
                 yield Touch(target.start_point[0] + 1, path, "read" if operator.startswith("<") else "write", streams.place[0])
 
