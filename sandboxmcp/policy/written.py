@@ -62,7 +62,8 @@ class _Runs:
                 yield from self.named_file(at, command, path, language)
             for loader in self.knowledge.loaders_of(command.name):
                 if is_meant(loader, command.args):
-                    for path in named_by(loader, command.args):
+                    inputs = self.files.inputs.get(command.line, []) if loader.operands == "input" else []
+                    for path in [*named_by(loader, command.args), *inputs]:
                         yield from self.named_file(at, command, path, loader.language)
                     for pattern in loader.files:
                         yield from self.unnamed_file(at, command, pattern, loader.language)

@@ -54,7 +54,7 @@ class Files:
     """The files that are read in each line of the code."""
 
     def path(self, path: str, cwd: str = "") -> str:
-        path = wild(path) if path != ANY else path
+        path = wild(path.removeprefix("~+/").replace("~-/", HOLE + "/")) if path != ANY else path
         return ANY if path == ANY else resolved(path, "" if path.startswith(HOLE) else wild(cwd), self.places)
 
     def add(self, file: File) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 from sandboxmcp.policy.facts import HOLE, Word
 
 Content = Literal["opaque", "kept", "made"]
-Which = Literal["none", "first", "rest", "last", "all", "stem"]
+Which = Literal["none", "first", "rest", "last", "all", "stem", "input"]
 _WILD = re.compile(r"\*+|\?|\[[^\]/]+\]|\{[^{}/]*\}|\0+")
 _MOST_PIECES = 40
 _MOST_CHARACTERS = 4_096
@@ -73,7 +73,7 @@ def named_by(thing: Maker | Loader, args: Sequence[Word]) -> Iterator[str]:
                 next(filter(None, found.groups()), HOLE).strip()
                 for found in re.finditer(thing.pattern, word.text[:_MOST_CHARACTERS])
             )
-    operands = _operands(args, thing.options) if thing.operands != "none" else []
+    operands = _operands(args, thing.options) if thing.operands not in ("none", "input") else []
     match thing.operands:
         case "first":
             operands = operands[:1]
