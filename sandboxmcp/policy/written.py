@@ -15,7 +15,7 @@ from sandboxmcp.policy.programs.code_files import can_be_one, is_meant, named_by
 from sandboxmcp.policy.programs.knowledge import Knowledge, Program, read_command_line
 
 _MOST_PAIRS = 40_000
-"""Files that are run, times files that are made."""
+"""Files that are run without being named, times files that are made."""
 _MOST_LAYERS = 8
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
 _BY_SUFFIX = {
@@ -67,7 +67,7 @@ class _Runs:
                         yield from self.named_file(at, command, path, loader.language)
                     for pattern in loader.files:
                         yield from self.unnamed_file(at, command, pattern, loader.language)
-            if self.pairs > _MOST_PAIRS:
+            if self.pairs > _MOST_PAIRS or self.files.is_full:
                 yield Unknown(command.line, "very many files that the same code makes and runs")
                 return
         yield from chain(self.by_search_path(), self.imported(), self.read_in())
@@ -93,9 +93,8 @@ class _Runs:
         if not path or path == "-" or key in self.seen:
             return
         self.seen.add(key)
-        self.pairs += len(self.files.found)
         place = self.files.path(path, command.cwd)
-        for file in self.files.at(place) if self.pairs <= _MOST_PAIRS else ():
+        for file in self.files.at(place):
             stood_before = (HOLE in place and self.is_maker(file, at)) or (file.kept and file.by > at)
             guess = file.guessed or not place.strip(HOLE + "./")
             guess = guess and not (file.text or "").replace(HOLE, "").strip() and self.is_existing(command, place)

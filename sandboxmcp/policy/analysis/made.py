@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sandboxmcp.policy.facts import HOLE, Command, Fact, Touch, Written, sink_of
@@ -21,6 +21,10 @@ _OUTPUTS = frozenset({"-o", "--output", "--out", "--outfile", "--output-file", "
 """Options that name an output file for nearly every program that has them."""
 _MOST_TEXT = 1 << 20
 _MOST_FILES = 2_000
+_MOST_PARTS = 64
+"""Of a path, from its start."""
+_MOST_COMPARED = 60_000
+"""Paths of which a part is not known, each with another; about a quarter of a second."""
 
 
 @dataclass(slots=True)
@@ -50,8 +54,18 @@ class Files:
 
     places: Places
     found: dict[str, File] = field(default_factory=dict)
+    loose: dict[str, File] = field(default_factory=dict)
+    """Those of whose paths a part is not known."""
+    below: dict[str, list[File]] = field(default_factory=dict)
+    """Those that stand in a folder, or deeper."""
+    compared: int = 0
     inputs: dict[int, list[str]] = field(default_factory=dict)
     """The files that are read in each line of the code."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there were more comparisons than are made."""
+        return self.compared > _MOST_COMPARED
 
     def path(self, path: str, cwd: str = "") -> str:
         path = wild(path.removeprefix("~+/").replace("~-/", HOLE + "/")) if path != ANY else path
@@ -64,27 +78,44 @@ class Files:
             known = before.text is not None and file.text is not None and len(before.text) + len(file.text) < _MOST_TEXT
             file.text = f"{before.text}{file.text}\n" if known else None
             file.kept, file.tree = before.kept and file.kept, before.tree or file.tree
-            file.by = file.by if before.by == file.by else -1
+            before.text, before.kept, before.tree = file.text, file.kept, file.tree
+            before.by = file.by if before.by == file.by else -1
+            file = before
         elif len(self.found) >= _MOST_FILES:
             file = File(ANY)
         elif file.text is not None:
             file.text = f"{file.text}\n"
         self.found[file.path] = file
+        if HOLE in file.path or file.path == ANY:
+            self.loose[file.path] = file
+        elif before is None:
+            for at in [at for at, letter in enumerate(file.path) if letter == "/" and at][:_MOST_PARTS]:
+                self.below.setdefault(file.path[:at], []).append(file)
 
     def at(self, path: str) -> list[File]:
-        """The files that may stand at a path, or below it."""
-        exact = [self.found[path]] if path in self.found else []
-        return exact + [file for file in self.found.values() if file.path != path and may_be_at(file, path)]
+        """The files that a program may read which is given the path: at it, or below it."""
+        if HOLE in path or path == ".":
+            return self.fitting(path, self.found.values())
+        above = [path[:at] for at, letter in enumerate(path) if letter == "/" and at][:_MOST_PARTS]
+        above += ["."] if not path.startswith(("/", "~", "..")) else []
+        found = [self.found[path]] if path in self.found else []
+        found += [self.found[folder] for folder in above if folder in self.found and self.found[folder].tree]
+        return found + self.below.get(path, []) + self.fitting(path, self.loose.values())
 
-
-def may_be_at(file: File, path: str) -> bool:
-    """Whether a program that is given the path may read the file."""
-    if file.path == ANY or can_be_one(file.path, path):
-        return True
-    inside = path == "." and not file.path.startswith(("/", "~", "..", HOLE))
-    tree = file.tree and HOLE not in file.path and path.startswith(file.path + "/")
-    tree = tree or (file.tree and file.path == "." and not path.startswith(("/", "~", "..", HOLE)))
-    return inside or tree or file.path.startswith(path + "/")
+    def fitting(self, path: str, files: Collection[File]) -> list[File]:
+        """Those of the files that may stand at the path. Beyond some number of comparisons: a file of which nothing is known."""
+        self.compared += len(files)
+        if self.compared > _MOST_COMPARED:
+            return [File(ANY)]
+        inside = path == "."
+        return [
+            file
+            for file in files
+            if file.path == ANY
+            or can_be_one(file.path, path)
+            or (inside and not file.path.startswith(("/", "~", "..", HOLE)))
+            or file.path.startswith(path + "/")
+        ]
 
 
 def files_made(facts: Sequence[Fact], knowledge: Knowledge, places: Places) -> Files:
