@@ -114,6 +114,7 @@ SHAPES: dict[str, Shape] = {
     "heading tags that stay open": _repeated("<h1 ", "<html>"),
     "nested elements of XML": _repeated("<a>\n", "<?xml version='1.0'?>\n"),
     "nested elements of XML, named": _numbered('<a{0} name="n{0}">\n', "<?xml version='1.0'?>\n"),
+    "elements of two lines": _repeated("<a>\n</a>\n", "<?xml version='1.0'?>\n<r>\n"),
     "ends of elements that never began": _repeated("</a>\n", "<?xml version='1.0'?>\n<r>\n"),
     "names with blanks in XML": lambda size: "<?xml version='1.0'?>\n<r>\n<s>\n" + _filled(size, "<name>" + " " * 580 + "\n"),
     "an element with attributes": _numbered(' a{0}="{0}"', "<?xml version='1.0'?>\n<r", "/>"),
@@ -151,6 +152,7 @@ SHAPES: dict[str, Shape] = {
     "keys and blanks without a value": lambda size: _filled(size, "Name: a\nOther: 2\nThird: 1\n\nName" + " " * 550 + "x\n"),
     # YAML, TOML and indents
     "YAML, every line deeper": _growing("k{0}:"),
+    "YAML of keys": _numbered("k{0}: {0}\n"),
     "YAML of anchors and aliases": _numbered("a{0}: &x{0} [*x1, *x1]\n"),
     "YAML of flow maps": _repeated("{a: ", "a: "),
     "TOML of tables": _numbered("[a.b.c{0}]\nx = 1\n"),
@@ -161,6 +163,8 @@ SHAPES: dict[str, Shape] = {
     # Markup of texts
     "headings of Markdown": _numbered("### h{0}\n\n", "# a\n\n"),
     "headings of all depths": _repeated("# a\n\n## b\n\n### c\n\n#### d\n\n##### e\n\n###### f\n\n"),
+    "headings of one letter": _repeated("# h\n", "# a\n\n"),
+    "titles over one mark": _repeated("a\n=\n", "Title\n=====\n\nWords are here, and so are these ones.\n\n"),
     "blanks in headings": lambda size: "# a\n\n" + _filled(size, "# a" + " " * 560 + "b\n\n"),
     "marks in headings": lambda size: "# a\n\n" + _filled(size, "# a" + " #" * 280 + "b\n\n"),
     "fences without an end": _repeated("```\ncode\n~~~\n", "# a\n\n"),

@@ -9,6 +9,7 @@ from sandboxmcp.store.chunking.outline import Heading, Outline
 from sandboxmcp.store.chunking.output import OutputOutline
 from sandboxmcp.store.chunking.parts import Chunk
 from sandboxmcp.store.chunking.sections import sections
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.chunking.symbols import Symbol, symbols_of
 from sandboxmcp.store.lines import Line
 
@@ -16,7 +17,7 @@ _MOST_BYTES = 1 << 20
 """Code is parsed as a whole; more of it is generated, or data."""
 
 
-def code_chunks(lines: Iterable[Line]) -> Iterator[Chunk]:
+def code_chunks(lines: Iterable[Line], steps: Steps) -> Iterator[Chunk]:
     """The chunks of some code; without symbols if it is too long to be parsed."""
     rest = iter(lines)
     held, size = list[Line](), 0
@@ -24,9 +25,9 @@ def code_chunks(lines: Iterable[Line]) -> Iterator[Chunk]:
         held.append(line)
         size += line.size + 1
         if size > _MOST_BYTES:
-            return sections(chain(held, rest), OutputOutline())
+            return sections(chain(held, rest), OutputOutline(), steps)
     symbols = symbols_of(_joined(held))
-    return sections(held, SymbolOutline(symbols, held[0].number) if symbols else OutputOutline())
+    return sections(held, SymbolOutline(symbols, held[0].number) if symbols else OutputOutline(), steps)
 
 
 def _joined(lines: Sequence[Line]) -> str:

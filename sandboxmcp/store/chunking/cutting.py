@@ -10,6 +10,7 @@ from sandboxmcp.store.chunking.forms import chunked
 from sandboxmcp.store.chunking.kinds import Form
 from sandboxmcp.store.chunking.markup import SPELLING
 from sandboxmcp.store.chunking.parts import Passage, passages_of
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.lines import numbered_lines
 
 
@@ -22,13 +23,14 @@ class Cut(NamedTuple):
     passages: Sequence[Passage]
 
 
-def cut(pieces: Iterable[bytes], first: int, form: Form) -> Iterator[Cut]:
+def cut(pieces: Iterable[bytes], first: int, form: Form, steps: Steps | None = None) -> Iterator[Cut]:
     """The chunks of some bytes that start at the line numbered `first`, lazily.
 
-    Where the bytes are split into pieces matters to markup that spans pieces; captures always give the same ones.
+    `steps` says afterwards whether the text was too finely divided, so that a part of it was cut as plain lines. Where the bytes are split into pieces matters to markup that spans pieces; captures always give the same ones.
     """
-    for chunk in chunked(numbered_lines(pieces, first, SPELLING.get(form)), form):
-        yield Cut(chunk.title, chunk.lines[0].number, chunk.lines[-1].number, tuple(passages_of(chunk)))
+    steps = steps or Steps()
+    for chunk in chunked(numbered_lines(pieces, first, SPELLING.get(form)), form, steps):
+        yield Cut(chunk.title, chunk.lines[0].number, chunk.lines[-1].number, tuple(passages_of(chunk, steps)))
 
 
 def packed(cuts: Sequence[Cut]) -> bytes:

@@ -20,9 +20,10 @@ from sandboxmcp.store.chunking.restructured import RestructuredOutline
 from sandboxmcp.store.chunking.rows import RowsOutline
 from sandboxmcp.store.chunking.sections import sections
 from sandboxmcp.store.chunking.snapshot import SnapshotOutline
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.lines import Line
 
-VERSION = 4
+VERSION = 5
 """Raised by every change of how texts are recognised, spelt or cut: what an earlier version has cut is then cut anew."""
 
 _OUTLINES: dict[Form, Callable[[], Outline]] = {
@@ -42,6 +43,7 @@ _OUTLINES: dict[Form, Callable[[], Outline]] = {
 }
 
 
-def chunked(lines: Iterable[Line], form: Form) -> Iterator[Chunk]:
-    """The chunks of a text, lazily."""
-    return code_chunks(lines) if form == "code" else sections(lines, _OUTLINES[form]())
+def chunked(lines: Iterable[Line], form: Form, steps: Steps | None = None) -> Iterator[Chunk]:
+    """The chunks of a text, lazily. `steps`: what it may be cut into."""
+    steps = steps or Steps()
+    return code_chunks(lines, steps) if form == "code" else sections(lines, _OUTLINES[form](), steps)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.lines import Line
 
 CHUNK_BYTES = 4_096
@@ -37,8 +38,12 @@ class Passage(NamedTuple):
     """It shows only part of a line that it names."""
 
 
-def passages_of(chunk: Chunk) -> Iterator[Passage]:
-    """The passages of a chunk, in order. A blank line ends one that is at least half full."""
+def passages_of(chunk: Chunk, steps: Steps | None = None) -> Iterator[Passage]:
+    """The passages of a chunk, in order. A blank line ends one that is at least half full.
+
+    When the passages of a text are too many for its `steps`, which very short lines make, only their bytes are bounded.
+    """
+    allowance = (steps or Steps()).passages
     held: list[Line] = []
     size = 0
     for line in chunk.lines:
@@ -47,14 +52,16 @@ def passages_of(chunk: Chunk) -> Iterator[Passage]:
         if held:
             # Whole lines, which most are, have numbers of their own: then only their count matters.
             full = len(held) >= PASSAGE_LINES if line.whole and held[-1].whole else _is_full(held, line)
-            if full or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2):
+            if (full and not allowance.spent) or size + length > PASSAGE_BYTES or (blank and size > PASSAGE_BYTES // 2):
                 yield _passage(held)
+                allowance.take(size)
                 held, size = [], 0
         if held or not blank:
             held.append(line)
             size += length
     if held:
         yield _passage(held)
+        allowance.take(size)
 
 
 def _is_full(held: Sequence[Line], following: Line) -> bool:

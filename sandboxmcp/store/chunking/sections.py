@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
 from sandboxmcp.core.words import HEADINGS_BETWEEN
-from sandboxmcp.store.chunking.outline import Outline
+from sandboxmcp.store.chunking.outline import Heading, Outline
 from sandboxmcp.store.chunking.parts import CHUNK_BYTES, Chunk
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.lines import Line
 
 
-def sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
-    """The chunks of a text, lazily."""
-    chunks = _sections(lines, outline)
+def sections(lines: Iterable[Line], outline: Outline, steps: Steps) -> Iterator[Chunk]:
+    """The chunks of a text, lazily. When its sections are too many, the rest is plain lines."""
+    chunks = _sections(lines, outline, steps)
     return _joined(chunks, outline.joins_small, outline.joins_relatives) if outline.joins_small else chunks
 
 
-def _sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
+def _sections(lines: Iterable[Line], outline: Outline, steps: Steps) -> Iterator[Chunk]:
     # Every line of every text goes through here: what is looked up and called for each is what cutting costs.
     draft = _Draft()
     read = outline.read
@@ -29,7 +30,10 @@ def _sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
             chunk = draft.closed(outline.path)
             if chunk.lines:
                 yield chunk
-            outline.enter(found)
+            if steps.sections.take(sum(one.size + 1 for one in chunk.lines)):
+                outline.enter(found)
+            else:
+                steps.is_plain, outline, read = True, Outline(), _no_heading
             for earlier in kept:
                 draft.add(earlier)
         if outline.opens_fence:
@@ -43,6 +47,10 @@ def _sections(lines: Iterable[Line], outline: Outline) -> Iterator[Chunk]:
             draft.may_end_here()
     if draft.lines:
         yield draft.closed(outline.path)
+
+
+def _no_heading(line: Line, before: Sequence[Line]) -> Heading | None:
+    return None
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from sandboxmcp.store.captures.captures import Capture, Captures
 from sandboxmcp.store.chunking.cutting import Cut, cut, unpacked
 from sandboxmcp.store.chunking.kinds import Form
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.readers.worker import Lost, Workers
 
 SMALL_BYTES = 128 << 10
@@ -35,7 +36,7 @@ class Cuts:
         self._cuts = cuts
         self._file = file
         self.plain = plain
-        """It was cut as plain lines, since its structure could not be read within the limits."""
+        """It, or its rest, was cut as plain lines, since its structure could not be read within the limits."""
 
     def __iter__(self) -> Iterator[Cut]:
         yield from self._cuts
@@ -79,28 +80,32 @@ class Cutter:
             return _cut_here(capture, parts, form, watched)
         for one in (form, "plain"):
             try:
-                return Cuts(file=self._cut_by_worker(capture, parts, one, size, watched), plain=one != form)
+                file, plain = self._cut_by_worker(capture, parts, one, size, watched)
+                return Cuts(file=file, plain=plain or one != form)
             except Lost:
                 continue
         return _cut_here(capture, parts, "plain", watched)
 
     def _cut_by_worker(
         self, capture: Capture, parts: Sequence[tuple[int, int]], form: str, size: int, watched: Watched
-    ) -> BinaryIO:
+    ) -> tuple[BinaryIO, bool]:
+        """The file with the chunks; and whether the text was too finely divided, so that a part of it is plain lines."""
         file = _in_memory() if size <= _IN_MEMORY else self._captures.scratch()
+        plain = False
         try:
             for start, stop in parts:
-                self._workers.run(
+                reply = self._workers.run(
                     {"order": "cut", "form": form, "first": capture.line_at(start)},
                     watched(capture.read(start, stop)),
                     file,
                     cpu_s=_CPU_S + _CPU_S_PER_MB * size / 1e6,
                     most_bytes=_MOST_BYTES,
                 )
+                plain |= reply.get("plain") is True
         except BaseException:
             file.close()
             raise
-        return file
+        return file, plain
 
 
 def _in_memory() -> BinaryIO:
@@ -108,10 +113,15 @@ def _in_memory() -> BinaryIO:
 
 
 def _cut_here(capture: Capture, parts: Sequence[tuple[int, int]], form: Form, watched: Watched) -> Cuts:
-    def cuts(form: Form) -> list[Cut]:
-        return [one for start, stop in parts for one in cut(watched(capture.read(start, stop)), capture.line_at(start), form)]
+    def cuts(form: Form) -> Cuts:
+        found, plain = list[Cut](), False
+        for start, stop in parts:
+            steps = Steps()
+            found += cut(watched(capture.read(start, stop)), capture.line_at(start), form, steps)
+            plain |= steps.is_plain
+        return Cuts(found, plain=plain)
 
     try:
-        return Cuts(cuts(form))
+        return cuts(form)
     except (ArithmeticError, LookupError, RecursionError, MemoryError, TypeError, ValueError):  # a reader that failed
-        return Cuts(cuts("plain"), plain=True)
+        return Cuts(list(cuts("plain")), plain=True)

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.store.chunking.cutting import cut, packed
+from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.readers.page_text import page_text, plain_page
 from sandboxmcp.store.readers.worker import END, LENGTH
 
@@ -92,10 +93,11 @@ def _at_most(limit: int, most: int) -> None:
 
 
 def _cut(order: dict[str, Any], pieces: Iterator[bytes], file: BinaryIO) -> dict[str, Any]:
-    cuts = cut(pieces, order["first"], order["form"])
+    steps = Steps()
+    cuts = cut(pieces, order["first"], order["form"], steps)
     while some := list(itertools.islice(cuts, _TOGETHER)):
         file.write(packed(some))
-    return {}
+    return {"plain": steps.is_plain}
 
 
 def _page(order: dict[str, Any], pieces: Iterator[bytes], file: BinaryIO) -> dict[str, Any]:

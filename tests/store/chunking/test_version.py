@@ -36,7 +36,7 @@ TEXTS = (
     "<project>\n  <dependencies>\n    <dependency>\n"
     "      <artifactId>zebra</artifactId>\n    </dependency>\n  </dependencies>\n</project>\n",
 )
-FINGERPRINT = (4, "b270d808c2a48a36")
+FINGERPRINT = (5, "b270d808c2a48a36")
 
 
 def _cut(text: str) -> list[object]:
