@@ -23,6 +23,7 @@ HELLO: list[dict[str, Any]] = [
 LINES = {
     "JSON of numbers": '{"a": [' + "1," * 50_000 + "1]}\n",
     "JSON that is deep": ('{"a":' * 900 + "1" + "}" * 900 + "\n") * 20,
+    "headings of one letter": "# h\n",
     "comments without an end": "<html>" + "<!--" * 25_000 + "\n",
 }
 BYTES = 3_000_000

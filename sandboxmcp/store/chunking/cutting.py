@@ -26,7 +26,8 @@ class Cut(NamedTuple):
 def cut(pieces: Iterable[bytes], first: int, form: Form, steps: Steps | None = None) -> Iterator[Cut]:
     """The chunks of some bytes that start at the line numbered `first`, lazily.
 
-    `steps` says afterwards whether the text was too finely divided, so that a part of it was cut as plain lines. Where the bytes are split into pieces matters to markup that spans pieces; captures always give the same ones.
+    `steps` says afterwards whether the text was too finely divided, so that a part of it is plain lines.
+    Where the bytes are split into pieces matters to markup that spans pieces; captures always give the same ones.
     """
     steps = steps or Steps()
     for chunk in chunked(numbered_lines(pieces, first, SPELLING.get(form)), form, steps):

@@ -36,6 +36,8 @@ _BLOCK = re.compile(
 _PAGES = 2_000
 _DEEPEST = 300
 """Elements in each other; browsers write pages of a few dozen."""
+_MOST_TAGS = 100_000
+"""Tags of a page: the readers take about 40 microseconds for each. Counted, so that equal pages have equal texts."""
 _NOISE = "script, style, noscript, template, svg, nav, footer, aside, form, iframe, button, dialog"
 _HIDDEN = "[hidden], " + ", ".join(f"[role={name}]" for name in "navigation banner contentinfo search complementary".split())
 _MAIN_LETTERS = 200
@@ -111,6 +113,8 @@ def _is_text(mime: str) -> bool:
 def _html(text: str, size: int) -> tuple[str, str]:
     if size > _MARKDOWN_BYTES:
         return text, "text/html"
+    if text.count("<") > _MOST_TAGS:
+        return _words(text), "text/plain"
     from bs4 import BeautifulSoup
 
     try:
@@ -163,9 +167,42 @@ def _main(soup: BeautifulSoup) -> Tag:
 def _markdown(element: Tag) -> str:
     from markdownify import ATX, MarkdownConverter
 
-    converter = MarkdownConverter(heading_style=ATX, code_language_callback=_language, strip=["img"], bullets="-")
+    class Converter(MarkdownConverter):
+        def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+            number = numbers.get(id(el))
+            return str(super().convert_li(el if number is None else _Numbered(number), text, parent_tags))  # type: ignore[misc]
+
+    numbers = {
+        id(item): place
+        for one in element.find_all("ol")
+        for place, item in enumerate(one.find_all("li", recursive=False), _start(one))
+    }
+    converter = Converter(heading_style=ATX, code_language_callback=_language, strip=["img"], bullets="-")
     lines = str(converter.convert_soup(element)).split("\n")
     return _SPACE.sub("\n\n", "\n".join(line.rstrip() for line in lines)).strip() + "\n"
+
+
+def _start(numbered: Tag) -> int:
+    """The number of the first item of a numbered list."""
+    start = str(numbered.get("start") or "")
+    return int(start) if start.isdecimal() and len(start) < 10 else 1
+
+
+class _Numbered:
+    """The first item of a list that begins with its number. For the number of any other, markdownify goes through all before it,
+    a time that grows with the square of the list."""
+
+    name = "ol"
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self.parent = self
+
+    def get(self, _: str) -> str:
+        return str(self._number)
+
+    def find_previous_siblings(self, _: str) -> tuple[()]:
+        return ()
 
 
 def _language(element: Tag) -> str:
