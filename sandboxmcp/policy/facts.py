@@ -25,6 +25,8 @@ class Word:
 
     text: str
     line: int
+    sure: bool = True
+    """False: it may become another word, or none, since a variable in it need not have the value that the code gives it."""
 
     @property
     def known(self) -> bool:
@@ -51,6 +53,8 @@ class Command:
     """The text of the one `<( )` among its words, when the code spells that out."""
     cwd: str = ""
     """Folder that it runs in, against the one that the code starts in; HOLE where it cannot be known."""
+    sure: bool = field(default=True, kw_only=True)
+    """False: another program may run in its place, or the same with other words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,13 @@
-"""Random shell scripts whose commands are all harmless recorders, and what of them bash really ran.
+"""Random shell scripts whose commands are all harmless recorders.
 
-A command is `c` with a number of its own, which writes its name into a log. Words that must never run are `d` with a number. Every
-script is made from its seed alone.
+A command is `c` with a number of its own, which recorded.py makes write its name into a log. Words that must never run are `d` with
+a number. Every script is made from its seed alone. At most one of its commands is started by a detour: through a variable, another
+program, a file, an alias and so on.
 """
 
-import os
 import random
-import signal
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
-_BOUND_S = 300
 _DELIMITERS = ("E", "'E'", '"E"', "\\E", "E'O'F", "$'E'", '$"E"', "E-1", "'E F'", "E\\\nF", "!", "%%", "E.O")
 _PLAIN_DELIMITERS = {"E\\\nF": "EF"}
 
@@ -26,6 +22,8 @@ class Script:
         self.delimiters = 0
         self.pending: list[list[str]] = [[]]
         self.depth = 0
+        self.detours = int(self.often(0.5))
+        """That may still be made."""
         self.plain = 0
         """Above 0: in backticks, where neither backslashes nor backticks are made."""
         self.text = self.lines(self.random.randint(1, 3)) + self.newline()
@@ -78,6 +76,11 @@ class Script:
 
     def command(self) -> str:
         self.depth += 1
+        if self.detours and self.often(0.4):
+            self.detours -= 1
+            text = self.one(*detours(self))
+            self.depth -= 1
+            return text
         simple = self.depth > 2 or self.often(0.6)
         text = self.simple() if simple else self.one(*self.compounds()) + self.redirections()
         self.depth -= 1
@@ -306,22 +309,197 @@ class Script:
         return f"{head}{body}; {name}"
 
 
-def ran(scripts: list[str], folder: Path) -> list[set[str]]:
-    """The commands that bash ran of each script: functions that write their name, in a folder of their own."""
-    most = 2_000
-    recorders = "".join(f"c{at}() {{ echo c{at} >&99; }}\n" for at in range(most))
-    (folder / "env").write_text(f'exec 99>>"$LOG"\n{recorders}')
-    for at, script in enumerate(scripts):
-        (folder / f"{at}.sh").write_text(script)
-    (folder / "drive").write_text(
-        ". ./env\nmkdir -p here; cd here\n"
-        f"for at in {{0..{len(scripts) - 1}}}; do (exec 99>../$at.log; . ../$at.sh; wait) </dev/null >/dev/null 2>&1; done\n"
-    )
-    environment = {"PATH": "/usr/bin:/bin", "LOG": str(folder / "log"), "LC_ALL": "C.UTF-8"}
-    driver = subprocess.Popen(["bash", "drive"], cwd=folder, env=environment, start_new_session=True, stdin=subprocess.DEVNULL)
-    try:
-        driver.wait(_BOUND_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(driver.pid, signal.SIGKILL)
-        raise
-    return [set((folder / f"{at}.log").read_text().split()) for at in range(len(scripts))]
+def detours(made: Script) -> tuple[Callable[[], str], ...]:
+    """Ways in which bash comes to a command other than by its name at the start of a line."""
+    name, data, end = made.name(), made.data(), made.newline
+    choices: list[Callable[[], str]] = [
+        # Variables
+        lambda: f"{{ c={name}; $c {data}; }}",
+        lambda: f'{{ c={name}; "$c" {data}; }}',
+        lambda: f"{{ c={data}; c={name}; $c; }}",
+        lambda: f"{{ c={data}; eval c={name}; $c; }}",
+        lambda: f"{{ eval 'c={name}'; $c; }}",
+        lambda: f"{{ c='{name} {data}'; $c; }}",
+        lambda: f"( IFS=,; c={name},{data}; $c )",
+        lambda: f"( IFS=x; c={name}x{data}; $c )",
+        lambda: f"( c={name},{data}; IFS=,; $c )",
+        lambda: f"{{ c=c; c+={name[1:]}; $c; }}",
+        lambda: f"{{ c={name[1:]}; c$c; }}",
+        lambda: f"{{ c={name[1:]}; c${{c}} {data}; }}",
+        lambda: f"${{unset_one:-{name}}} {data}",
+        lambda: f"${{unset_one:={name}}} {data}",
+        lambda: f"{{ c={name}{data}; ${{c%d*}}; }}",
+        lambda: f"{{ c={data}; ${{c/{data}/{name}}}; }}",
+        lambda: f"{{ c={name}; q=c; ${{!q}}; }}",
+        lambda: f"{{ declare -n q=c; c={name}; $q; }}",
+        lambda: f"{{ declare c={name}; $c; }}",
+        lambda: f"{{ export c={name}; bash -c '$c'; }}",
+        lambda: f"{{ read c <<< {name}; $c; }}",
+        lambda: f"{{ read c q <<< '{name} {data}'; $c; }}",
+        lambda: f"{{ printf -v c %s {name}; $c; }}",
+        lambda: f"{{ mapfile -t c <<< {name}; $c; }}",
+        lambda: f'{{ a=({name} {data}); "${{a[@]}}"; }}',
+        lambda: f"{{ a=({data} {name}); ${{a[1]}}; }}",
+        lambda: f"{{ declare -A a=([{data}]={name}); ${{a[{data}]}}; }}",
+        lambda: f"for c in {name}; do $c; done",
+        lambda: f"for c in {data} {name}; do $c; done",
+        lambda: f"while read c; do $c; done <<< {name}",
+        lambda: f"select c in {name}; do $c; break; done <<< 1",
+        lambda: f"case {name} in c*) q={name};; esac; $q",
+        lambda: f"{{ c=; $c {name}; }}",
+        lambda: f"{{ unset q; $q {name} {data}; }}",
+        lambda: f'{{ : "${{c:={name}}}"; $c; }}',
+        lambda: f"{{ c={name}; f() {{ local c={data}; }}; f; $c; }}",
+        lambda: f"{{ c={data}; f() {{ c={name}; }}; f; $c; }}",
+        lambda: f"( set -- {name} {data}; $1 )",
+        lambda: f'( set -- {name} {data}; "$@" )',
+        lambda: f"( set -- {data} {name}; shift; $1 )",
+        lambda: f'f() {{ "$@"; }}; f {name} {data}',
+        lambda: f"f() {{ $1 {data}; }}; f {name}",
+        lambda: f"f() {{ $2; }}; f {data} {name}",
+        lambda: f'f() {{ shift; "$@"; }}; f {data} {name}',
+        lambda: f"f() {{ g $1; }}; g() {{ $1; }}; f {name}",
+        lambda: f"(( c = {name[1:]} )); c$c",
+        lambda: f"c={int(name[1:]) - 1}; (( c++ )); c$c",
+        lambda: f"c={int(name[1:]) - 1}; : $(( c += 1 )); c$c {data}",
+        lambda: f"$c {name}; c={data}",
+        lambda: f"c={data}; unset c; $c {name}",
+        lambda: f"c={data}; eval unset c; $c {name}",
+        lambda: f"c={data}; eval 'read c <<< {name}'; $c",
+        lambda: f"c={data}; printf -vc {name}; $c",
+        lambda: f"c={data}; command read -r c <<< {name}; $c",
+        lambda: f"c={data}; q=c; declare $q={name}; $c",
+        lambda: f"c={data}; q=c; read $q <<< {name}; $c",
+        lambda: f"if false; then c={data}; fi; $c {name}",
+        lambda: f"if false; then c={data}; else $c {name}; fi",
+        lambda: f"( c={data} ); $c {name}",
+        lambda: f"c={data} true; $c {name}",
+        lambda: f"false && c={data}; $c {name}",
+        lambda: f"false && c={data} || $c {name}",
+        lambda: f"c={data} | cat; $c {name}",
+        lambda: f"c={data} & wait; $c {name}",
+        lambda: f"coproc {{ c={data}; }}; wait; $c {name}",
+        lambda: f"f() {{ local c={data}; }}; f; $c {name}",
+        lambda: f"f() {{ c={data}; }}; $c {name}",
+        lambda: f"f() {{ $c {name}; }}; f; c={data}",
+        lambda: f"c={data}; f() {{ local c; $c {name}; }}; f",
+        lambda: f"while false; do c={data}; done; $c {name}",
+        lambda: f"case x in y) c={data};; esac; $c {name}",
+        lambda: f"c={data} > /no/such/place; $c {name}",
+        lambda: f"env $c {name}; c={data}",
+        lambda: f'eval "$c {name}"; c={data}',
+        lambda: f'bash <<< "$c {name}"; c={data}',
+        lambda: f'echo "$c {name}" | bash; c={data}',
+        lambda: f"c='../bin/c[{name[1:2]}]{name[2:]}'; $c",
+        lambda: f"c=' {name}'; env$c {data}",
+        lambda: f"IFS=,; c=,{name}; env$c {data}",
+        lambda: f"eval IFS=,; c={name},{data}; $c",
+        lambda: f"read IFS <<< ,; c={name},{data}; $c",
+        lambda: f"IFS=, read c <<< {name}; $c",
+        lambda: f"echo c={name} > f{name}; c={data}; . ./f{name}; $c",
+        lambda: f"f() {{ $2; }}; f $unset_one {data} {name}",
+        lambda: f"let c={name[1:]}; c$c",
+        # Expansions
+        lambda: f"{{{name},{data}}}",
+        lambda: f"c{{{name[1:]},{name[1:]}}} {data}",
+        lambda: f"$(echo {name}) {data}",
+        lambda: f"$(printf c%s {name[1:]})",
+        lambda: f"$(<<< {name} cat)",
+        lambda: f"c$(( {name[1:]} )) {data}",
+        lambda: f"$'\\x63'{name[1:]}" if not made.plain else name,
+        lambda: f"{{ c='$({name})'; eval echo \"$c\"; }}",
+        lambda: f"{{ c='{name} {data}'; eval \"$c\"; }}",
+        lambda: f"{{ c='a[$({name})]'; (( c )); }}",
+        lambda: f"{{ c='$({name})'; : \"${{c@P}}\"; }}",
+        lambda: f"[[ 'a[$({name})]' -eq 1 ]]",
+        lambda: f"{{ a=(); a[$({name})0]=1; }}",
+        # Builtins and programs that start others
+        lambda: f"command {name} {data}",
+        lambda: f"builtin eval {name}",
+        lambda: f"builtin command {name}",
+        lambda: f"command -p env {name}",
+        lambda: f"( exec {name} {data} )",
+        lambda: f"( exec -a {data} {name} )",
+        lambda: f"( exec env {name} )",
+        lambda: f"env A=1 {name} {data}",
+        lambda: f"env -u A {name}",
+        lambda: f"env -S '{name} {data}'",
+        lambda: f"nohup {name} {data}",
+        lambda: f"nice -n 1 {name}",
+        lambda: f"timeout 5 {name}",
+        lambda: f"setsid -w {name}",
+        lambda: f"{{ time -p {name}; }}",
+        lambda: f"echo {data} | xargs {name}",
+        lambda: f"echo {name} | xargs env",
+        lambda: f"xargs -I% % {data} <<< {name}",
+        lambda: f"xargs -n1 bash -c '{name} $0' <<< {data}",
+        lambda: f"find . -maxdepth 0 -exec {name} {{}} +",
+        lambda: f"find . -maxdepth 0 -exec {name} ';'",
+        lambda: f"( trap {name} EXIT )",
+        lambda: f"( trap '{name} {data}' EXIT; : )",
+        lambda: f"( trap {name} USR1; kill -USR1 $BASHPID )",
+        lambda: f"( trap '{name}' ERR; false )",
+        lambda: f"( c={name}; trap '$c' EXIT )",
+        lambda: f"mapfile -t -C {name} -c 1 a <<< {data}",
+        lambda: f"coproc {name}; wait",
+        lambda: f"( hash -p $PWD/../bin/{name} {data}; {data} )",
+        # Shells
+        lambda: f"bash -c '{name} {data}'",
+        lambda: f"sh -c {name}",
+        lambda: f"bash -c '$0 {data}' {name}",
+        lambda: f"bash -c '\"$@\"' {data} {name}",
+        lambda: f"bash -c 'eval $1' {data} {name}",
+        lambda: f"echo {name} | bash",
+        lambda: f"printf '%s\\n' {name} | sh" if not made.plain else f"echo {name} | sh",
+        lambda: f"bash <<< {name}",
+        lambda: f"bash <(echo {name})",
+        lambda: f"bash -s {data} <<< '{name} $1'",
+        lambda: f"BASH_ENV=<(echo {name}) bash -c :",
+        lambda: f"( export BASH_ENV=f{name}; echo {name} > f{name}; bash -c : )",
+        lambda: f"PROMPT_COMMAND={name} bash --norc -i",
+        lambda: f"bash --rcfile <(echo {name}) -ic :",
+        lambda: f"ENV=<(echo {name}) sh -i",
+        lambda: f"( echo '{name}() {{ :; }}'; ) | cat; {name}",
+        # Files
+        lambda: f"{{ echo {name} > f{name}; . ./f{name}; }}",
+        lambda: f"{{ echo {name} > f{name}; bash f{name}; }}",
+        lambda: f"{{ echo {name} | tee f{name}; sh ./f{name}; }}",
+        lambda: f"{{ printf {name} > f{name}; source ./f{name}; }}",
+        lambda: f"source <(echo {name})",
+        lambda: f". /dev/stdin <<< {name}",
+        lambda: f'eval "$(echo {name})"',
+        lambda: f"eval `echo {name}`" if not made.plain else f"eval {name}",
+        lambda: f"eval eval {name} {data}",
+        lambda: f"eval $(: )'{name}'",
+        # Aliases
+        lambda: f"shopt -s expand_aliases{end()}alias q={name}{end()}q {data}",
+        lambda: f"shopt -s expand_aliases{end()}alias q='{name} {data}; {name}'{end()}q",
+        lambda: f"shopt -s expand_aliases{end()}alias q='env ' {data}={name}{end()}q {data}",
+        lambda: f"shopt -s expand_aliases{end()}c={name}; alias q=$c{end()}q",
+        lambda: f"shopt -s expand_aliases{end()}alias q='if {name}; then'{end()}q :; fi",
+        lambda: f"shopt -s expand_aliases{end()}alias c={name}{end()}c",
+        lambda: f"shopt -s expand_aliases{end()}alias q=r r={name}{end()}q",
+        lambda: f"shopt -s expand_aliases{end()}alias q='q2 && {name}'{end()}true && q",
+        lambda: f"shopt -s expand_aliases{end()}alias q={name}{end()}eval 'q {data}'",
+        lambda: f"shopt -s expand_aliases{end()}alias q='eval ' r={name}{end()}q r",
+        lambda: f"hash -p $PWD/../bin/{name} {data}; eval {data}",
+        lambda: f"env PROMPT_COMMAND={name} bash --norc -i",
+        lambda: f"echo {name} > f{name}; env BASH_ENV=f{name} bash -c :",
+        lambda: f"BASH_ALIASES[q]={name}; shopt -s expand_aliases{end()}q",
+        # Pipes into loops
+        lambda: f"echo {name} | while read c; do $c; done",
+        lambda: f"echo {name} | {{ read c; $c; }}",
+        lambda: f"cat <<< {name} | bash",
+        lambda: f"{{ c=$(echo {name}); $c; }}",
+        lambda: f"{{ c=$(cat <<< {name}); $c; }}",
+        lambda: f"if c={name}; then $c; fi",
+        lambda: f"c={name} && $c {data}",
+        lambda: f"c={data} true; c={name}; $c",
+        lambda: f"{{ c={name}; }}; ( $c )",
+        lambda: f"[[ {name} =~ c.* ]] && $BASH_REMATCH",
+        lambda: f": {name}; $_",
+        lambda: f"( f() {{ {name}; }}; export -f f; bash -c f )",
+        lambda: f"( f() {{ {name}; }}; trap f EXIT )",
+        lambda: f"( f() {{ {name}; }}; c=f; $c )",
+    ]
+    return tuple(choices)

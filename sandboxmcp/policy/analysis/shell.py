@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.analysis.shell_scan import Span, pieces_of
@@ -23,10 +25,13 @@ from sandboxmcp.policy.analysis.shell_streams import (
     swallowed_words,
 )
 from sandboxmcp.policy.analysis.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
+from sandboxmcp.policy.analysis.shell_variables import RUN_TEXT, Assignments, assignments_of
 from sandboxmcp.policy.analysis.shell_words import (
     Variables,
+    expansions_in,
     has_braces,
     loose_word,
+    plain_name,
     raw_of,
     spread_braces,
     spread_raw,
@@ -35,13 +40,16 @@ from sandboxmcp.policy.analysis.shell_words import (
     words_of,
 )
 from sandboxmcp.policy.facts import HOLE, Capability, Command, Embedded, Fact, Sink, Touch, Unknown, Word, Written, filled, joined
-from sandboxmcp.policy.programs.argv import aliases_of, command_of, expand_command, printed_by
+from sandboxmcp.policy.programs.argv import SCRIPT_FILE, aliases_of, command_of, expand_command, printed_by, sourced
 from sandboxmcp.policy.programs.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MOST_FUNCTION_WALKS = 200
+_MOST_HERESTRING = 2_000
+_MOST_ALIASES = 50
+"""That text which runs in the same shell is told of."""
 _MAYBE = frozenset({"list", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement", "case_item"})
 """An `exec >FILE` in one of these may not happen, so it counts only inside."""
 _MOVES = frozenset({"cd", "pushd"})
@@ -89,7 +97,8 @@ class _Walk:
         """The code that the nodes are of: that of a heredoc's text has its own."""
         self.names = {span.name for span in parsed.scan.commands} if parsed.root.has_error else None
         """Where commands may begin, if the grammar has lost its way: what else it takes for one is none."""
-        self.variables: Variables = constants_of(parsed.root, self.source)
+        self.constants: Variables = constants_of(parsed.root, self.source)
+        self.variables: Variables = self.constants
         self.functions: dict[str, list[tuple[Node, bytes]]] = {}
         self.defined: list[str] = []
         """Names of functions, in order."""
@@ -101,6 +110,11 @@ class _Walk:
         self.trailing: dict[int, Node] = {}
         """Statements whose redirections belong to a command, by that command's node."""
         self.stack: list[tuple[Node, Streams]] = []
+
+    @cached_property
+    def assignments(self) -> Assignments:
+        """Only made for code that uses a variable which it sets."""
+        return assignments_of(self.parsed.root, self.parsed.codes[0], self.parsed.source, self.parsed.scan, self.constants)
 
     def facts(self, streams: Streams) -> Iterator[Fact]:
         yield from self.walk(self.parsed.root, streams)
@@ -144,7 +158,7 @@ class _Walk:
                 case "redirected_statement":
                     self.redirected(node, streams)
                 case "file_redirect":
-                    yield from redirect_touches([node], streams, self.source, self.variables, self.parsed.text_at)
+                    yield from redirect_touches([node], streams, self.source, self.variables, self.text_at)
                     self.push(node.children, streams)
                 case "pipeline":
                     self.pipeline(node, streams)
@@ -191,7 +205,10 @@ class _Walk:
             yield Capability(node.start_point[0] + 1, "search-path")
         if language is not None and value is not None:
             text = text_of(value, self.source, self.variables)
-            if text.strip(HOLE) and language == "file":
+            if language == SCRIPT_FILE:
+                script = sourced(Word(text, node.start_point[0] + 1), self.substituted([value]))
+                yield from expand_command(replace(script, cwd=streams.place[0]), self.knowledge)
+            elif text.strip(HOLE) and language == "file":
                 yield Command(node.start_point[0] + 1, ".", args=(Word(text, node.start_point[0] + 1),), cwd=streams.place[0])
             elif text.strip(HOLE):
                 yield Embedded(node.start_point[0] + 1, language, filled(text, language), streams.sink("1"), streams.sink("2"))
@@ -210,7 +227,7 @@ class _Walk:
             self.aliases[loose_word(key.removesuffix("]"), self.variables)] = text_of(value, self.source, self.variables)
 
     def redirects(self, streams: Streams, node: Node) -> Streams:
-        return redirected(streams, redirects_of(node), self.source, self.variables, self.parsed.text_at)
+        return redirected(streams, redirects_of(node), self.source, self.variables, self.text_at)
 
     def expanded_later(self, name: str, value: Node) -> Iterator[Fact]:
         """Substitutions in a variable's text, where bash expands that text once more: prompts, `${x@P}`, subscripts in sums."""
@@ -232,18 +249,49 @@ class _Walk:
 
     def started(self, found: Command | Unknown | None, streams: Streams) -> Iterator[Fact]:
         if isinstance(found, Command) and found.name in self.aliases:
-            line = joined([Word(self.aliases[found.name], 0), *found.args])
-            yield Embedded(found.line, "shell", filled(line, "shell"), found.stdout, found.stderr)
+            line, names = self.without_alias(found)
+            code = self.with_aliases(filled(line, "shell"), names)
+            yield Embedded(found.line, "shell", code, found.stdout, found.stderr)
         if isinstance(found, Command):  # bash's scripts expand no aliases, so the command runs under its own name too
             self.aliases |= aliases_of(found)
-            call = (found.stdout, found.stderr, tuple(word.text for word in found.args))
-            self.calls.setdefault(found.name, {}).setdefault(call, streams)
+            if len(self.aliases) > _MOST_ALIASES:
+                yield Unknown(found.line, f"what more than {_MOST_ALIASES} aliases make of the code")
+            texts = tuple(word.text for word in found.args)
+            for arguments in (texts,) if all(word.known and word.sure for word in found.args) else (texts, None):
+                self.calls.setdefault(found.name, {}).setdefault((found.stdout, found.stderr, arguments), streams)
             if found.name in _MOVES and (target := next((w.text for w in found.args if not w.text.startswith("-")), "~")):
                 streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
             yield from self.written(found, streams)
-            yield from expand_command(found, self.knowledge)
+            yield from self.expanded(found)
         elif found is not None:
             yield found
+
+    def expanded(self, command: Command) -> Iterator[Fact]:
+        """The facts of a command. Text that it runs in the same shell knows that shell's aliases."""
+        name = ""
+        for fact in expand_command(command, self.knowledge):
+            name = fact.name if isinstance(fact, Command) else name
+            if isinstance(fact, Embedded) and fact.language == "shell" and name in RUN_TEXT:
+                yield replace(fact, code=self.with_aliases(fact.code, frozenset()))
+            else:
+                yield fact
+
+    def without_alias(self, found: Command) -> tuple[str, frozenset[str]]:
+        """The line that bash makes of a command whose name is an alias, and the aliases that it has put in."""
+        line, used, args = self.aliases[found.name], {found.name}, list(found.args)
+        while line[-1:].isspace() and args and args[0].text in self.aliases:  # then the next word may be an alias too
+            name = args.pop(0).text
+            line += self.aliases[name]
+            used.add(name)
+        return joined([Word(line, 0), *args]), frozenset(used)
+
+    def with_aliases(self, code: str, used: frozenset[str]) -> str:
+        """The code behind definitions of the aliases that it may use, on its first line; not those that have led to it."""
+        if len(self.aliases) > _MOST_ALIASES:
+            return code
+        named = [name for name in self.aliases if name not in used and name in code]
+        definitions = "".join(f"alias {shlex.quote(name)}={shlex.quote(filled(self.aliases[name], 'shell'))}; " for name in named)
+        return definitions + code
 
     def written(self, found: Command, streams: Streams) -> Iterator[Fact]:
         """The files that the command's output goes into, for what runs them later."""
@@ -264,7 +312,7 @@ class _Walk:
 
     def run(self, parts: Sequence[Node], streams: Streams) -> Command | Unknown | None:
         """The command that words are."""
-        words = words_of(parts, self.source, self.variables)
+        words = words_of(parts, self.source, self.variables, self.is_sure)
         if not words:
             return None
         start = parts[0].start_byte
@@ -272,8 +320,6 @@ class _Walk:
             words[:1] = [Word(text, words[0].line) for text in spread_braces("{" + words[0].text)]
         elif parts[0].type in {"word", "concatenation", "extglob_pattern"} and _GLOB.search(raw_of(parts[0], self.source)):
             words[0] = Word(HOLE, words[0].line)
-        substituted = [part for part in parts if part.type == "process_substitution" and part.children[0].type == "<("]
-        printed = self.printed(substituted[0].named_children[-1], Streams()) if len(substituted) == 1 else None
         outer = Command(
             words[0].line,
             "",
@@ -282,10 +328,45 @@ class _Walk:
             streams.sink("2"),
             streams.input(),
             streams.piped,
-            printed,
+            self.substituted(parts),
             streams.place[0],
         )
         return command_of(words, outer)
+
+    def substituted(self, parts: Sequence[Node]) -> Word | None:
+        """What the one `<( )` among words prints, where that is spelled out."""
+        found = [part for part in parts if part.type == "process_substitution" and part.children[0].type == "<("]
+        return self.printed(found[0].named_children[-1], Streams()) if len(found) == 1 else None
+
+    def text_at(self, operator: int, target: str, variables: Variables) -> Word | None:
+        """The text of a heredoc or herestring, and whether the variables in it surely have the values that are taken for theirs."""
+        text = self.parsed.text_at(operator, target, variables)
+        if text is None:
+            return None
+        source, heredoc = self.parsed.source, self.parsed.heredocs.get(operator)
+        start = heredoc.body if heredoc is not None else operator
+        end = heredoc.text_end if heredoc is not None else operator + _MOST_HERESTRING
+        raw = source[start:end].split(b"\n" if heredoc is None else b"\0")[0] if heredoc is None or not heredoc.quoted else b""
+        short = heredoc is not None or len(target) < _MOST_HERESTRING // 2
+        return replace(text, sure=short and self.are_sure(raw.decode("utf-8", "replace"), operator))
+
+    def are_sure(self, raw: str, at: int) -> bool:
+        """The same as `is_sure`, for code of which there is no tree."""
+        names = {name for name in re.findall(r"\$\{?(\w+)", raw) if name in self.variables}
+        return all(self.assignments.sure(name, at) for name in names)
+
+    def is_sure(self, node: Node) -> bool:
+        """Whether the variables in a word surely have the values that are taken for theirs, and become words at their blanks."""
+        if b"$" not in self.source[node.start_byte : node.end_byte]:
+            return True
+        for expansion, quoted in expansions_in(node):
+            name = plain_name(raw_of(expansion, self.source))
+            if (text := self.variables.get(name)) is None:
+                continue  # it has a HOLE in its text
+            blanks = expansion.id != node.id and any(one in text for one in " \t\n")
+            if not self.assignments.sure(name, expansion.start_byte) or (not quoted and (blanks or self.assignments.splits(text))):
+                return False
+        return True
 
     def redirected(self, node: Node, streams: Streams) -> None:
         """A statement with redirections. The grammar gives those of the last command of a list or pipeline to all of it."""
@@ -374,8 +455,9 @@ class _Walk:
             text = loose_word(raw, self.variables)
             if not piece.operator:
                 spread = spread_raw(raw) if has_braces(raw) else [raw]
-                words += [Word(one if one == HOLE else loose_word(one, self.variables), line) for one in spread]
-            elif (heredoc := self.parsed.text_at(piece.operator_at, text, self.variables)) is not None:
+                sure = self.are_sure(raw, span.name)
+                words += [Word(one if one == HOLE else loose_word(one, self.variables), line, sure) for one in spread]
+            elif (heredoc := self.text_at(piece.operator_at, text, self.variables)) is not None:
                 streams = streams.reading(heredoc)
             else:
                 streams = loosely_redirected(streams, piece.operator.decode(), text)

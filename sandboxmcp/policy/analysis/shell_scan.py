@@ -112,7 +112,7 @@ class Scan:
     broken: list[tuple[int, int, list[int]]] = field(default_factory=list)
     """Words that go on behind a backslash at the end of a line: start, end, and the places of the backslashes."""
     keywords: list[Region] = field(default_factory=list)
-    """`time` and `coproc`, with options and name, before what is no plain command: the grammar takes them for programs."""
+    """`!`, and `time` and `coproc`, with options and name, before what is no plain command: the grammar takes them for programs."""
     unclear: list[tuple[int, str]] = field(default_factory=list)
     """Places that versions of bash read in different ways, or that this scan does not follow, each with what it is."""
 
@@ -615,6 +615,8 @@ class _Scanner:
             self.end_compound(frame)
         elif text in _RESERVED:
             self.forget_command(frame)
+            if text == b"!":  # the grammar reads `! { a=1; }` as a program called `{`
+                self.found.keywords.append(Region(start, self.at, self.depth))
         elif text == b"[[":
             self.end_compound(frame)
             self.open("condition", 0, plain=True)

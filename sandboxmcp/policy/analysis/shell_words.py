@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sandboxmcp.policy.facts import HOLE, SPREAD, Word
@@ -40,24 +40,47 @@ def with_arguments(variables: Variables, arguments: Sequence[str]) -> Variables:
     return {**variables, **numbered, _ALL_ARGUMENTS: _BETWEEN.join(arguments)}
 
 
-def words_of(nodes: Sequence[Node], source: bytes, variables: Variables) -> list[Word]:
+Sure = Callable[["Node"], bool]
+"""Whether a word surely becomes what the variables with one known value make of it."""
+
+
+def words_of(nodes: Sequence[Node], source: bytes, variables: Variables, is_sure: Sure = lambda _: True) -> list[Word]:
     """The words that `nodes` become when they run; one node may become several words."""
     words: list[Word] = []
-    end = -1
+    end, vanished = -1, False
     for node in nodes[:_MOST_WORDS]:
         text = text_of(node, source, variables)
         glued = source[end : node.start_byte] == b"\\\n"
         end = node.end_byte
         line = node.start_point[0] + 1
+        sure, count = is_sure(node) and not vanished, len(words)
         if _ALL_ARGUMENTS in variables and raw_of(node, source).strip().strip('"') in _ALL:
-            words += [Word(part, line) for part in variables[_ALL_ARGUMENTS].split(_BETWEEN) if part]
+            words += [Word(part, line, sure) for part in variables[_ALL_ARGUMENTS].split(_BETWEEN) if part]
         elif glued and words:
-            words[-1] = Word(words[-1].text + text, words[-1].line)
+            words[-1] = Word(words[-1].text + text, words[-1].line, words[-1].sure and sure)
         elif node.type in {"simple_expansion", "expansion"} and HOLE not in text:
-            words += [Word(part, line) for part in text.split()]
+            words += [Word(part, line, sure) for part in text.split()]
         else:
-            words += [Word(part, line) for part in _braces(node, text)]
+            words += [Word(part, line, sure) for part in _braces(node, text)]
+        vanished = not sure and len(words) == count  # what is empty now need not be, and then the next word is another one
     return words
+
+
+def expansions_in(node: Node) -> Iterator[tuple[Node, bool]]:
+    """The expansions of variables in a word, each with whether it stands in quotes; not those within substitutions."""
+    stack = [(node, False)]
+    while stack:
+        current, quoted = stack.pop()
+        if current.type in ("simple_expansion", "expansion"):
+            yield current, quoted
+        elif current.type not in ("command_substitution", "process_substitution"):
+            stack += [(child, quoted or current.type == "string") for child in current.named_children]
+
+
+def plain_name(raw: str) -> str:
+    """The variable of `$x` and `${x}`; empty for what does more than name one."""
+    found = _PLAIN.fullmatch(raw.lstrip())
+    return found[1] if found else ""
 
 
 def text_of(node: Node, source: bytes, variables: Variables) -> str:

@@ -14,11 +14,11 @@ from sandboxmcp.policy.programs.code_files import Content, Loader, Maker, Which
 from sandboxmcp.policy.programs.curl_options import treatment_problem
 from sandboxmcp.policy.programs.knowledge import Function, Operands, Program, Runs, Then, TouchRule
 
-_SETS = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script")
+_SETS = ("quiet", "noisy", "file", "files", "all_files", "targets", "inert", "code", "module", "encoded", "script", "sources")
 _SWITCHES = ("each", "writes", "silent", "prints", "passes", "switches", "mixes", "plus")
 _OTHERS = {
     "flags", "values", "then", "skip", "starts", "language", "stdin", "adds_unless", "taken", "refused", "touch", "carries",
-    "code_after",
+    "code_after", "inputs",
 }  # fmt: skip
 
 
@@ -39,6 +39,7 @@ def read_program(checks: Checks, table: Mapping[str, Any], place: Place) -> Prog
         valued=valued,
         then=then,
         skip=checks.number(table, "skip", place),
+        inputs=frozenset(checks.names(table, "inputs", place)),
         starts=frozenset(checks.names(table, "starts", place)),
         language=table.get("language"),
         stdin=_known(checks, table, "stdin", canonical, place) if "stdin" in table else None,

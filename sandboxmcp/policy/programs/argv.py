@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -19,6 +20,8 @@ _NUMBERED = frozenset("clang g++ gcc gem java node php perl pip pypy python ruby
 """Programs that come with a version in their names: `python$version` is python, whichever."""
 _STANDARD_INPUT = re.compile(r"-|/dev/stdin|/dev/fd/0|/proc/[^/]+/(?:task/[^/]+/)?fd/0")
 _OTHER_INPUT = re.compile(r"/dev/fd/.*|/proc/[^/]+/(?:task/[^/]+/)?fd/.*")
+SCRIPT_FILE = "script-file"
+"""Stands for the language of a variable that names a file of shell code, such as `BASH_ENV`."""
 _MOST_LAYERS = 32
 _MOST_ADDED = 1_000
 _MOST_REPLACED = 16
@@ -35,6 +38,8 @@ def expand_command(command: Command, knowledge: Knowledge) -> Iterator[Fact]:
             return
         current = waiting.pop()
         yield current
+        if not current.sure:
+            yield Unknown(current.line, f"whether {current.name} or another program runs")
         program = knowledge.program(current.name)
         if program is None:
             continue
@@ -44,12 +49,31 @@ def expand_command(command: Command, knowledge: Knowledge) -> Iterator[Fact]:
         if reading.unlisted and program.then in ("command", "code"):
             yield Unknown(current.line, f"option {reading.unlisted[0]} of {current.name}")
         yield from _code_of(current, program, reading)
+        waiting += [sourced(word, current.substituted) for word in reading.values(program.sources)]
+        if program.then == "command":
+            yield from _environment(reading, knowledge)
         for words in _inner_lines(current, program, reading):
             inner = command_of(words, current)
             if isinstance(inner, Command):
                 waiting.append(inner)
             elif inner is not None:
                 yield inner
+
+
+def sourced(path: Word, printed: Word | None) -> Command:
+    """A shell reads this file of commands; `printed`: its text, where it is a `<( )` that spells it out."""
+    return Command(path.line, ".", (path,), substituted=printed)
+
+
+def _environment(reading: Reading, knowledge: Knowledge) -> Iterator[Fact]:
+    """Variables that `env` and its like set, from which the program that they start takes commands."""
+    for word in takewhile(lambda one: _ASSIGNMENT.match(one.text), reading.operands):
+        name, _, text = word.text.partition("=")
+        language = knowledge.variables.get(name)
+        if language == SCRIPT_FILE:
+            yield from expand_command(sourced(Word(text, word.line), None), knowledge)
+        elif language is not None and text.strip(HOLE):
+            yield Embedded(word.line, language, filled(text, language))
 
 
 def command_of(words: Sequence[Word], outer: Command) -> Command | Unknown | None:
@@ -70,7 +94,8 @@ def command_of(words: Sequence[Word], outer: Command) -> Command | Unknown | Non
     if not name:
         return None
     path = program.text if "/" in program.text else ""
-    return replace(outer, line=program.line, name=name, args=tuple(words[start + 1 :]), path=path)
+    sure = all(word.sure for word in words[: start + 1])
+    return replace(outer, line=program.line, name=name, args=tuple(words[start + 1 :]), path=path, sure=sure)
 
 
 def _inner_lines(command: Command, program: Program, reading: Reading) -> Iterator[Sequence[Word]]:
@@ -123,7 +148,15 @@ def _found_filled_in(words: Sequence[Word], roots: Sequence[Word]) -> list[Word]
 
 def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
     yield from _carried(command, program, reading)
-    if program.then == "code":
+    paths = [_placed(word.text, command.cwd) for word in reading.values(program.script)]
+    if any(_OTHER_INPUT.fullmatch(path) and not _STANDARD_INPUT.fullmatch(path) for path in paths):
+        if command.substituted is not None:
+            yield from _embedded([command.substituted], program.language or "shell", command)
+        else:
+            yield Unknown(command.line, f"the code that {command.name} reads from another command")
+    if program.then == "code" and program.inputs:
+        yield from _for_each_input(command, program, reading)
+    elif program.then == "code":
         yield from _embedded(reading.operands[program.skip :], program.language or "shell", command)
     elif program.then == "script" and not reading.has(program.code | program.script):
         yield from _embedded(reading.operands[:1], program.language or "shell", command)
@@ -163,6 +196,27 @@ def _code_of(command: Command, program: Program, reading: Reading) -> Iterator[F
             yield from _embedded([text], program.language, command)
             return
         yield Unknown(command.line, f"the code that {command.name} reads from another command")
+
+
+def _for_each_input(command: Command, program: Program, reading: Reading) -> Iterator[Fact]:
+    """`parallel CODE ::: a b` runs the code with each input, quoted; without code each input is code itself."""
+    words = list(reading.operands[program.skip :])
+    marks = [at for at, word in enumerate(words) if word.text in program.inputs]
+    code, inputs = (
+        words[: marks[0]] if marks else words,
+        [word for word in words[marks[0] + 1 :] if word.text not in program.inputs] if marks else [],
+    )
+    if not marks and command.stdin is not None:
+        inputs = [Word(line, command.stdin.line, command.stdin.sure) for line in command.stdin.text.splitlines() if line.strip()]
+    text = joined(code)
+    if code:
+        yield from _embedded(code, "shell", command)
+    if len(inputs) > _MOST_REPLACED or (not inputs and text in ("", "{}")):
+        yield Unknown(command.line, f"the code that {command.name} runs for each input")
+    for word in inputs[:_MOST_REPLACED]:
+        quoted = shlex.quote(word.text)
+        line = word.text if text in ("", "{}") else text.replace("{}", quoted) if "{}" in text else f"{text} {quoted}"
+        yield from _embedded([replace(word, text=line)], "shell", command)
 
 
 def _reads_stdin(forced: frozenset[str], reading: Reading, skip: int, cwd: str) -> bool:
@@ -206,6 +260,8 @@ def _embedded(words: Sequence[Word], language: str, command: Command, given: Seq
     if not code.replace(HOLE, "").strip("* "):
         yield Unknown(words[0].line, f"the code that {command.name} runs")
         return
+    if not all(word.sure for word in words):
+        yield Unknown(words[0].line, f"all of the code that {command.name} runs")
     arguments = None if not given or any(SPREAD in word.text for word in given) else tuple(word.text for word in given)
     line, stdin = words[0].line, command.stdin if words[0] is not command.stdin else None
     text = Word(stdin.text, stdin.line - line + 1) if stdin is not None else None
@@ -219,7 +275,8 @@ def printed_by(command: Command, knowledge: Knowledge) -> Word | None:
         return None
     reading = read_command_line(program, command.args)
     if program.prints and reading.operands:
-        return Word(_formatted(command, reading.operands).replace("\\n", "\n").replace("\\t", "\t"), reading.operands[0].line)
+        text = _formatted(command, reading.operands).replace("\\n", "\n").replace("\\t", "\t")
+        return Word(text, reading.operands[0].line, all(word.sure for word in reading.operands))
     return command.stdin if program.passes and (not reading.operands or command.name == "tee") else None
 
 
@@ -240,4 +297,4 @@ def aliases_of(command: Command) -> dict[str, str]:
     if command.name != "alias":
         return {}
     pairs = [word.text.partition("=") for word in command.args]
-    return {name: text for name, equals, text in pairs if equals and text and not text.split()[0].startswith(name)}
+    return {name: text for name, equals, text in pairs if equals and text.strip()}

@@ -64,6 +64,8 @@ class Program:
     """Operands before them."""
     adds_unless: frozenset[str] | None = None
     """Not None: it adds words from its input to that command line, unless one of these options says where they go (xargs)."""
+    inputs: frozenset[str] = frozenset()
+    """Words behind which the inputs stand for which it runs its code, each in turn; without code they are code (parallel)."""
     starts: frozenset[str] = frozenset()
     """Words that begin another command line, which ends at `;` or `+` (find)."""
     inert: frozenset[str] = frozenset()
@@ -86,6 +88,8 @@ class Program:
     """Not None: without operands, or with one of these options, its standard input is code."""
     script: frozenset[str] = frozenset()
     """Options whose value is the file with its code; `-` is standard input."""
+    sources: frozenset[str] = frozenset()
+    """Options whose value is a file of shell code that it runs as well."""
     mixes: bool = False
     """Options may follow operands although its operands are another's, or code."""
     plus: bool = False
