@@ -13,7 +13,8 @@ Setting = Literal["kernel", "host"]
 """Where the judged code would run: inside our kernel, or on the agent's own host shell."""
 
 Status = Literal["ok", "failed", "timeout", "cancelled", "killed", "denied", "skipped"]
-"""How an item ended. `failed`: by its own exit code; `killed`: by a limit, a signal or a sibling."""
+"""How an item ended. `failed`: by its own exit code, or with exit code 0 where a full disk lost some of what it wrote;
+`killed`: by a limit, a signal or a sibling."""
 
 ContentKind = Literal["code", "prose", "log", "data"]
 Origin = Literal["execute", "batch", "file", "text", "artifact", "page"]

@@ -11,7 +11,7 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ from sandboxmcp.kernels.jupyter.displayed import Displayed
 from sandboxmcp.kernels.jupyter.kernelspecs import PREFIX, stateful_languages
 from sandboxmcp.kernels.jupyter.live_kernel import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
-from sandboxmcp.kernels.script_run import HEED_S, Begun, end_of, execute_both, lost_of, not_kept
+from sandboxmcp.kernels.script_run import HEED_S, Begun, end_of, execute_both, lost_of, not_kept, with_losses
 from sandboxmcp.sandbox.usage import memory_of, tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -127,7 +127,7 @@ class NamedKernels:
                 out, err = await kernel.live.capture.cut(stem)
             breach = finish()
             kernel.used, kernel.calls = time.monotonic(), kernel.calls + 1
-            outcome = _outcome(script, status, reply, kernel, time.monotonic() - started, breach, lost_of(out, err))
+            outcome = _outcome(script, status, reply, kernel, time.monotonic() - started, breach, lost_of(displayed, out, err))
             if kernel.live.item.ended.done():
                 await self._forget(kernel)
         outcome = Outcome(
@@ -381,11 +381,12 @@ class CancelledRun(asyncio.CancelledError):
 
 
 def _outcome(
-    script: Script, status: Status | None, reply: Reply, kernel: _Named, wall_s: float, breach: str, output_lost: Iterable[str]
+    script: Script, status: Status | None, reply: Reply, kernel: _Named, wall_s: float, breach: str, lost: Sequence[str]
 ) -> Outcome:
     """Status, exit code and reason; the captures are filled in by the caller."""
     ended, exit_code, reason = _ending(script, status, reply, kernel, breach)
-    return Outcome(script, ended, exit_code, wall_s, reason="; ".join(filter(None, (reason, *not_kept(reply), *output_lost))))
+    reasons = filter(None, (reason, *not_kept(reply), *lost))
+    return Outcome(script, with_losses(ended, lost), exit_code, wall_s, reason="; ".join(reasons))
 
 
 def _ending(script: Script, status: Status | None, reply: Reply, kernel: _Named, breach: str) -> tuple[Status, int | None, str]:

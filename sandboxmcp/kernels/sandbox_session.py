@@ -29,6 +29,7 @@ from sandboxmcp.kernels.launcher import Item, Launcher
 from sandboxmcp.kernels.named_kernels import CancelledRun, KernelState, NamedKernels, check_stateful
 from sandboxmcp.kernels.pool import BEHIND_S, KernelPool
 from sandboxmcp.kernels.registry import Registry
+from sandboxmcp.kernels.room import Room
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
 from sandboxmcp.kernels.script_run import Begun, Running
 from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
@@ -63,6 +64,7 @@ class RunSession:
         self._tidying: set[asyncio.Task[None]] = set()
         self._reaping = asyncio.ensure_future(self.named.reap_forever(settings.kernel_idle_s))
         self._running = 0
+        self._room = Room(launcher.process.init_pid or 0, launcher.written)
         self._guard = Guard(launcher.protection, self.named.pids, lambda: self.named.notices)
         self._guarding = asyncio.ensure_future(self._guard.forever(lambda: self._running > 0))
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
@@ -133,6 +135,7 @@ class RunSession:
         group = self._launcher.process.group
         running.out_of_memory = 0 if group is None else group.out_of_memory_kills()
         self._running += 1
+        running.with_room = self._room.begin(alone=self._running == 1)
         started = time.monotonic()
         status: Status | None = None
         cancelled: asyncio.CancelledError | None = None
@@ -176,15 +179,24 @@ class RunSession:
         """
         check_stateful(script.language, self._allowed)
         since = self._launcher.masked.mark()
+        with_room: list[Callable[[Outcome, str], Outcome]] = []
+
+        def watch(kernel: LiveKernel) -> Callable[[], str]:
+            watching = self._watch_named(kernel)
+            with_room.append(self._room.begin(alone=self._running == 1))
+            return watching
+
         try:
             async with bound(self._launcher, script.file, self._captures) as file:
-                outcome = await self.named.run(name, script, self._watch_named, on_begin, file, must_run)
+                outcome = await self.named.run(name, script, watch, on_begin, file, must_run)
         except CancelledRun as cancelled:
             with anyio.CancelScope(shield=True):
                 outcome = _with_reasons(cancelled.outcome, [*await self._sweep(), *self._masked(cancelled.outcome, since)])
             if on_partial is not None:
                 on_partial(outcome)
             raise
+        for tell in with_room:
+            outcome = tell(outcome, _said(outcome))
         return _with_reasons(outcome, [*self._git_hint(outcome), *await self._sweep(), *self._masked(outcome, since)])
 
     async def guarded(self) -> None:
@@ -298,15 +310,16 @@ class RunSession:
             return replace(outcome, reason=f"killed: more memory than {in_gib(self._limits['limits.memory'])}; raise limits.memory")
         if outcome.status not in ("ok", "failed") or outcome.stderr is None:
             return outcome
-        hints = self._git_hint(outcome)
+        said, ended_by, hints = _said(outcome), outcome.reason.removeprefix("ended by "), self._git_hint(outcome)
+        if (told := running.with_room(outcome, said)) != outcome:
+            return _with_reasons(told, hints)
         if outcome.status == "failed":
-            said, ended_by = _tail(outcome.stderr.path), outcome.reason.removeprefix("ended by ")
             hints += filter(None, (limit_hint(said, ended_by, self._limits), network_hint(said, self._launcher.brokered)))
         return _with_reasons(outcome, hints)
 
     def _git_hint(self, outcome: Outcome) -> list[str]:
         """A script goes on after a git command that could not write, so its status says nothing."""
-        said = _tail(outcome.stderr.path) if outcome.stderr is not None and outcome.stderr.kept else ""
+        said = _said(outcome)
         if not said and outcome.status == "ok":
             return []
         hint = git_hint(said, outcome.script.code, writable=self._launcher.protection.git_writable)
@@ -353,6 +366,11 @@ def _give_up(starting: asyncio.Future[Launcher]) -> None:
 
 def _with_reasons(outcome: Outcome, more: Sequence[str]) -> Outcome:
     return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *more)))) if more else outcome
+
+
+def _said(outcome: Outcome) -> str:
+    """The end of what it wrote to stderr."""
+    return _tail(outcome.stderr.path) if outcome.stderr is not None and outcome.stderr.kept else ""
 
 
 def _tail(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,8 @@ class Running:
         self.begun = Begun(capture.stem, self._interrupt)
         self.out_of_memory = 0
         """Processes that the system had killed for memory in its sandbox before it began."""
+        self.with_room: Callable[[Outcome, str], Outcome] = lambda outcome, _: outcome
+        """Gives the outcome with what a full disk lost of it, once it has ended (kernels/room.py)."""
 
     def _interrupt(self) -> None:
         """Ctrl-C: one that does not heed it is ended a little later, as a named kernel is."""
@@ -89,7 +91,9 @@ class Running:
             reasons = [reason]
         elif status == "timeout":
             reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
-        reasons += [*not_kept(self._reply), *lost_of(out, err)]
+        lost = lost_of(self._displayed, out, err)
+        reasons += [*not_kept(self._reply), *lost]
+        status = with_losses(status, lost)
         reason = "; ".join(filter(None, reasons))
         return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._displayed.artifacts), reason)
 
@@ -106,19 +110,24 @@ async def execute_both(kernel: LiveKernel, prelude: str, code: str, reply: Reply
 
 
 def not_kept(reply: Reply) -> list[str]:
-    """What became of displayed results that are not among the artifacts, each in a sentence's part."""
+    """What became of displayed results beyond a cap, each in a sentence's part."""
     shown = reply.displayed
     dropped = shown is not None and shown.dropped and f"{shown.dropped} displayed results beyond the first {len(shown.artifacts)}"
     parts = [f"{dropped} were not kept"] if dropped else []
-    parts += [f"{shown.lost} displayed results were lost: {shown.trouble}"] if shown is not None and shown.lost else []
     return [*parts, "what it displayed last did not come, or not whole; save it to a file instead"] if reply.incomplete else parts
 
 
-def lost_of(*streams: StreamCapture) -> list[str]:
-    """How much of what a script printed could not be written down, and why; a part of a sentence, or nothing."""
+def lost_of(displayed: Displayed, *streams: StreamCapture) -> list[str]:
+    """How much of what a script displayed and printed could not be written down, and why, each in a sentence's part."""
+    parts = [f"{displayed.lost} displayed results were lost: {displayed.trouble}"] if displayed.lost else []
     lost = [one for one in streams if one.trouble]
     size = sum(one.lost for one in lost)
-    return [f"{size:,} B of output were lost: {lost[0].trouble}"] if lost else []
+    return [*parts, f"{size:,} B of output were lost: {lost[0].trouble}"] if lost else parts
+
+
+def with_losses(status: Status, lost: Sequence[str]) -> Status:
+    """The status of a run of which something was lost: it is never `ok`, since what is there is not all."""
+    return "failed" if lost and status == "ok" else status
 
 
 def end_of(reply: Reply, item: Item) -> tuple[Status, int | None, str]:

@@ -105,7 +105,8 @@ def _times(item: Item) -> str:
 
 
 def _ending(outcome: Outcome) -> str:
-    return f"exit {outcome.exit_code}" if outcome.status == "failed" and outcome.exit_code is not None else outcome.status
+    """`failed` with exit code 0 is a run of which something was lost: `exit 0` would be taken for a success."""
+    return f"exit {outcome.exit_code}" if outcome.status == "failed" and outcome.exit_code else outcome.status
 
 
 def _place(source: Source, capture: StreamCapture | None, whole: bool) -> str:

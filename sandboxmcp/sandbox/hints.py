@@ -11,6 +11,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     (r"No space left on device", "limits.tmpfs"),
     (r"can't start new thread|fork: (retry: )?Resource temporarily unavailable|BlockingIOError: \[Errno 11\]", "limits.processes"),
 )
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b|\[Errno 28\]")
 _BY_SIGNAL = {"SIGXFSZ": "limits.file", "SIGXCPU": "limits.cpu"}
 _UNRESOLVED = re.compile(
     r"^(?!curl: |wget: ).*(?:Could not resolve host|Temporary failure in name resolution|Name or service not known"
@@ -53,6 +54,19 @@ def git_hint(stderr_tail: str, code: str, *, writable: bool) -> str:
     if writable:
         return "scripts may write the repository, but not its settings, hooks and worktrees, nor that of a linked worktree"
     return 'the project\'s git repository is read-only in the sandbox; the user allows commits with the setting git = "rw"'
+
+
+def says_no_room(stderr_tail: str) -> bool:
+    """Whether a program says that a disk is full."""
+    return _NO_ROOM.search(stderr_tail) is not None
+
+
+def no_room_hint(full: Collection[str], workspace: str) -> str:
+    """A sentence for a script that wrote where no room is left. `full`: the folders, as paths."""
+    inside = ", ".join(sorted(path for path in full if path != workspace))
+    parts = [f"{inside} is full: remove files there, or raise limits.tmpfs"] if inside else []
+    parts += ["the disk of the project is full: make room on it"] if workspace in full else []
+    return f"what it wrote may not be whole, since {'; '.join(parts)}" if parts else ""
 
 
 def limit_hint(stderr_tail: str, ended_by: str, limits: Mapping[str, int]) -> str:

@@ -158,6 +158,21 @@ def _tmpfs(processes: list[Process]) -> list[tuple[str, os.statvfs_result]]:
     return []
 
 
+def full_folders(init: int, workspace: Path) -> frozenset[str]:
+    """The memory folders of the sandbox and the workspace, as paths, where no byte or no file more can be written."""
+    places = {f"/{folder}": f"/proc/{init}/root/{folder}" for folder in _TMPFS} | {str(workspace): str(workspace)}
+    return frozenset(path for path, seen in places.items() if _is_full(seen))
+
+
+def _is_full(path: str) -> bool:
+    """Some file systems count no files, or nothing at all: 0 of 0 is not full."""
+    try:
+        room = os.statvfs(path)
+    except OSError:
+        return False
+    return bool((room.f_blocks and not room.f_bavail) or (room.f_files and not room.f_favail))
+
+
 def written_by(pid: int) -> int:
     """Bytes that a process and its collected children have written to disks; 0 when it hides that."""
     with contextlib.suppress(OSError, StopIteration):

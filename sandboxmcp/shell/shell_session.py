@@ -264,7 +264,8 @@ class ShellSession:
         elif status in _ENDINGS and not facts.get("kernel_ended"):  # else what became of the kernel is told, and why
             self.face.complain(": ".join(filter(None, (_ENDINGS[status], reason.removeprefix("killed: ")))))
         elif status == "failed" and not facts.get("kernel_ended") and (reason or not facts.get("stderr")):
-            self.face.note(", ".join(filter(None, (f"exit {facts['exit_code']}", reason))))
+            ending = f"exit {facts['exit_code']}" if facts["exit_code"] else "failed"
+            self.face.note(", ".join(filter(None, (ending, reason))))
         for artifact in facts.get("artifacts", ()):
             self.face.note(f"{artifact['mime']} {artifact['handle']} {artifact['bytes']:,} B")
 

@@ -296,7 +296,7 @@ def test_a_full_disk_loses_output_but_says_so(make_inside, tmp_path):
         own.wait(own.runner.close())
     finally:
         subprocess.run(["umount", "-l", captures], check=True)
-    assert (ran.outcome.status, ran.outcome.stdout.total) == ("ok", 5_000_000)
+    assert (ran.outcome.status, ran.outcome.exit_code, ran.outcome.stdout.total) == ("failed", 0, 5_000_000)
     assert 0 < ran.outcome.stdout.kept <= 1 << 20
     lost = 5_000_000 - ran.outcome.stdout.kept
     assert (ran.outcome.reason, ran.outcome.stdout.lost) == (f"{lost:,} B of output were lost: No space left on device", lost)

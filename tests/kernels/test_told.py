@@ -240,7 +240,8 @@ def test_what_a_named_kernel_prints_on_a_full_disk_is_told_as_lost_in_its_own_ca
             return [await session.run_in("k", Script("", "python", code, 10)) for code in codes]
 
     first, second, third = full.wait(calls())
-    assert (first.status, first.stdout.total) == ("ok", 3_000_001)
+    assert (first.status, first.exit_code, first.stdout.total) == ("failed", 0, 3_000_001)
+    assert (second.status, third.status) == ("failed", "ok")
     assert first.reason == f"{first.stdout.lost:,} B of output were lost: No space left on device"
     assert (second.reason, third.reason) == ("2 B of output were lost: No space left on device", "")
 
@@ -249,7 +250,53 @@ def test_what_is_displayed_on_a_full_disk_is_told_as_lost(full):
     full.run("head -c 3000000 /dev/zero", "shell")
     code = "from IPython.display import HTML, display\ndisplay(HTML('<b>' + 'x' * 100_000))\nprint('on')"
     ran = full.run(code)
+    assert (ran.outcome.status, ran.outcome.exit_code) == ("failed", 0)
     assert "1 displayed results were lost: No space left on device" in ran.outcome.reason
+
+
+SILENT = """perl -e 'open F, ">", "FOLDER/big"; print F "x" x 33000000; close F'; echo on"""
+FULL_INSIDE = {
+    "a program that does not look": (SILENT.replace("FOLDER", "/tmp"), "/tmp"),
+    "shared memory": (SILENT.replace("FOLDER", "/dev/shm"), "/dev/shm"),
+    "a shell that goes on": ("head -c 33000000 /dev/zero > /tmp/big; echo on", "/tmp"),
+}
+
+
+@pytest.mark.parametrize("way", FULL_INSIDE)
+def test_a_script_that_filled_a_folder_inside_and_went_on_is_not_told_as_ok(make_inside, way):
+    inside = make_inside(limits__tmpfs="16MiB")
+    code, folder = FULL_INSIDE[way]
+    ran, after = inside.run(code, "shell"), inside.run("echo fine", "shell")
+    named = inside.wait(in_kernel(inside, "import sys; print('No space left on device', file=sys.stderr)"))
+    told = f"what it wrote may not be whole, since {folder} is full: remove files there, or raise limits.tmpfs"
+    assert (ran.outcome.status, ran.outcome.exit_code, ran.outcome.reason) == ("failed", 0, told)
+    assert (after.outcome.status, after.outcome.reason) == ("ok", "")
+    assert (named.status, named.reason) == ("failed", told)
+
+
+async def in_kernel(inside: Any, code: str) -> Outcome:
+    async with inside.runner.session() as session:
+        outcome: Outcome = await session.run_in("k", Script("", "python", code, 10))
+        return outcome
+
+
+def test_a_script_that_deletes_what_was_not_whole_has_lost_nothing(make_inside):
+    inside = make_inside(limits__tmpfs="16MiB")
+    ran = inside.run("head -c 33000000 /dev/zero > /tmp/big || rm /tmp/big", "shell")
+    assert (ran.outcome.status, ran.outcome.reason) == ("ok", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_script_that_filled_the_disk_of_the_project_is_not_told_as_ok(make_inside):
+    inside = make_inside()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0777", "tmpfs", inside.workspace], check=True)
+    try:
+        ran = inside.run(SILENT.replace("FOLDER", "."), "shell")
+        inside.wait(inside.runner.close())
+    finally:
+        subprocess.run(["umount", "-l", inside.workspace], check=True)
+    told = "what it wrote may not be whole, since the disk of the project is full: make room on it"
+    assert (ran.outcome.status, ran.outcome.exit_code, ran.outcome.reason) == ("failed", 0, told)
 
 
 def test_where_no_file_can_be_made_output_is_counted_and_told_as_lost(full):
