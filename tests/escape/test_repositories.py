@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
-import signal
 import subprocess
 import sys
 import tomllib
@@ -190,41 +190,59 @@ def test_a_thread_that_plants_until_it_is_killed_leaves_nothing(make_inside, tmp
 
 
 LOOK = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from sandboxmcp.sandbox.repositories.watch import Repositories
-repositories = Repositories(Path(sys.argv[1]))
+
+repositories, last = Repositories(Path(sys.argv[1])), int(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
-print("began", flush=True)
+steps = first = 0
+
+def count(event, _):
+    global steps, first
+    steps += 1
+    first = first or (steps if event == "os.rename" else 0)
+    if steps == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)  # called before each open, rename, listing and other things that reach the system
 repositories.look()
+print(first, steps, flush=True)
 """
+KILLS, PLANTED = 50, 8
+
+
+def looked(template: Path, workspace: Path, last: int) -> str:
+    """What a look says at its end over a copy of the template; `last`: the step before which it is killed, 0 for none."""
+    workspace.mkdir()
+    command = [sys.executable, "-c", LOOK, str(workspace), str(last)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout.readline() == "ready\n"
+        shutil.copytree(template, workspace, dirs_exist_ok=True)
+        return server.communicate("go\n")[0]
 
 
 def test_a_server_that_is_killed_in_a_look_leaves_nothing_half_moved(tmp_path):
+    """Killed with -9 before 50 of its steps, drawn at random; most of them between the first move and the last."""
     template, mark = tmp_path / "template", tmp_path / "mark"
     template.mkdir()
-    shell(template, " && ".join(EVIL.format(f"d{n}/sub") for n in range(30)), mark)
-    ends = set[int]()
-    for turn in range(12):
+    shell(template, " && ".join(EVIL.format(f"d{n}/sub") for n in range(PLANTED)), mark)
+    first, steps = map(int, looked(template, tmp_path / "whole", 0).split())
+    seed = random.randrange(1 << 32)
+    draw, ends = random.Random(seed), set[int]()
+    for turn in range(KILLS):
+        last = draw.randint(1, first) if turn < KILLS // 5 else draw.randint(first, steps)
         workspace = tmp_path / f"w{turn}"
-        workspace.mkdir()
-        with subprocess.Popen([sys.executable, "-c", LOOK, workspace], stdin=-1, stdout=-1, text=True) as server:
-            assert server.stdout.readline() == "ready\n"
-            shutil.copytree(template, workspace, dirs_exist_ok=True)
-            server.stdin.write("go\n")
-            server.stdin.flush()
-            assert server.stdout.readline() == "began\n"
-            for _ in range(turn * 40):
-                if len(list(workspace.glob("*/sub/.git.quarantined-*"))) >= turn * 3:
-                    break
-            server.send_signal(signal.SIGKILL)
+        assert looked(template, workspace, last) == ""
         moved = [*workspace.glob("*/sub/.git.quarantined-*")]
         ends.add(len(moved))
         for folder in [*moved, *(one for one in workspace.glob("*/sub/.git") if not (one / "HEAD").exists())]:
-            shell(folder, "git status; git log; cd .. && git status", mark)
-        assert not mark.exists()
-    assert len(ends) > 1  # it was killed at different points
+            shell(folder, "git status; cd .. && git status", mark)
+        assert not mark.exists(), (seed, last)
+        assert len(moved) + len([*workspace.glob("*/sub/.git")]) == PLANTED, (seed, last)  # one without HEAD is none to git
+        shutil.rmtree(workspace)
+    assert len(ends) > 2, (seed, ends)  # it was killed at different points
 
 
 """Each `.git` is either as it was, which the next start takes for the host's, or nothing obeys it any more."""
