@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sandboxmcp.policy.analysis.bindings import JOINTS, SCRIPTS, Bindings
 from sandboxmcp.policy.analysis.lexemes import Lexeme, lexemes_of
 from sandboxmcp.policy.analysis.spawning import runs_of
-from sandboxmcp.policy.facts import HOLE, Call, Embedded, Fact, Unknown
+from sandboxmcp.policy.facts import HOLE, Call, Embedded, Fact, Import, Unknown
 from sandboxmcp.policy.programs.knowledge import Knowledge
 
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
@@ -45,6 +45,8 @@ def _facts(lexemes: Sequence[Lexeme], bindings: Bindings, language: str, knowled
         parts, end = _chain(lexemes, at, language)
         if (hidden := _hidden(lexemes, at, end, parts, language)) is not None:
             yield Unknown(lexeme.line, hidden)
+        if parts[0].startswith("module:") and lexeme.text not in ("require", "import"):  # those are bindings.imports
+            yield Import(lexeme.line, parts[0].removeprefix("module:"))
         call = _call(lexemes, at, end, parts, bindings, language)
         if call is not None:
             yield call
@@ -55,7 +57,7 @@ def _facts(lexemes: Sequence[Lexeme], bindings: Bindings, language: str, knowled
 def _chain(lexemes: Sequence[Lexeme], at: int, language: str) -> tuple[list[str], int]:
     """The parts of a dotted name and the place behind it; `require("m")` at its head is the module.
 
-    In JavaScript `a["b"]` is `a.b`.
+    In JavaScript `a["b"]` and `a?.["b"]` are `a.b`, and `process.getBuiltinModule("m")` is a module too.
     """
     parts = lexemes[at].text.split("::")
     end = at + 1
@@ -68,12 +70,24 @@ def _chain(lexemes: Sequence[Lexeme], at: int, language: str) -> tuple[list[str]
         if lexemes[end].text in JOINTS and following.kind == "name":
             parts += following.text.split("::")
             end += 2
-        elif lexemes[end].text == "[" and following.kind == "text" and language in SCRIPTS and _closes(lexemes, end + 2):
-            parts.append(following.text)
-            end += 3
+        elif language in SCRIPTS and _subscript(lexemes, end):
+            opening = end + (lexemes[end].text == "?.")
+            parts.append(lexemes[opening + 1].text)
+            end = opening + 3
+        elif language in SCRIPTS and ".".join(parts) in _MODULE_OF and lexemes[end].text == "(" and following.kind == "text":
+            if end + 2 >= len(lexemes) or lexemes[end + 2].text != ")":
+                break
+            parts, end = ["module:" + following.text.removeprefix("node:")], end + 3
         else:
             break
     return parts, end
+
+
+def _subscript(lexemes: Sequence[Lexeme], at: int) -> bool:
+    """Whether `["b"]` or `?.["b"]` stands here."""
+    at += lexemes[at].text == "?."
+    inside = lexemes[at : at + 2]
+    return len(inside) == 2 and inside[0].text == "[" and inside[1].kind == "text" and _closes(lexemes, at + 2)
 
 
 def _hidden(lexemes: Sequence[Lexeme], at: int, end: int, parts: Sequence[str], language: str) -> str | None:
@@ -84,8 +98,17 @@ def _hidden(lexemes: Sequence[Lexeme], at: int, end: int, parts: Sequence[str], 
     literal = argument is not None and argument.kind == "text" and HOLE not in argument.text and _ends(lexemes, end + 2)
     name = ".".join(parts)
     if language in SCRIPTS:
-        if parts[-1] in _GLOBALS and following[0] == "[":
+        if parts[-1] in _GLOBALS and (following[0] == "[" or following == ["?.", "[", "", ""]):
             return f"what of {name} is used"
+        if (
+            parts == ["this"]
+            and "[" in following[:2]
+            and lexemes[end + following.index("[") + 1 :][:1]
+            and (lexemes[end + following.index("[") + 1].kind == "text")
+        ):
+            return "what of this is used, by a name that is made up at run time"
+        if name == "Function" and called and argument is not None and argument.kind == "text" and "return" in argument.text:
+            return "what the code returns that Function makes"
         if (
             name in _ALIASED
             and following[0] not in (".", "[", "(", "?.", ":")
@@ -95,7 +118,9 @@ def _hidden(lexemes: Sequence[Lexeme], at: int, end: int, parts: Sequence[str], 
             return f"what {name} is used for under another name"
         if name == "Function" and called and any(one.text == "," for one in lexemes[end + 2 : end + 3]):
             return "the code that Function runs"
-        if called and ((name in ("require", "import") and not literal) or name in _LOOKUPS or parts[-1] == "constructor"):
+        if called and (
+            (name in ("require", "import", *_MODULE_OF) and not literal) or name in _LOOKUPS or parts[-1] == "constructor"
+        ):
             return f"what {name} finds"
     elif parts[-1] in _DYNAMIC.get(language, ()) and (called or argument is not None):
         first = argument if called else lexemes[end] if end < len(lexemes) else None
@@ -119,6 +144,8 @@ def _is_symbol(text: str) -> bool:
 _RUNNING_METHODS = frozenset(
     {"system", "exec", "spawn", "eval", "instance_eval", "class_eval", "send", "open", "popen", "require", "load", ""}
 )
+_MODULE_OF = frozenset({"process.getBuiltinModule", "process.mainModule.require", "module.require", "require.main.require"})
+"""Functions that return the module which they are told."""
 _ALIASED = frozenset({"globalThis", "global", "window", "require", "eval", "Function"})
 _GLOBALS = frozenset({"globalThis", "global", "window", "self", "module", "mainModule", "process"})
 _LOOKUPS = frozenset(

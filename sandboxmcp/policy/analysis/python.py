@@ -126,6 +126,8 @@ def _is_looked_up(function: ast.expr, names: Names) -> bool:
             return True
         case ast.Subscript(value=ast.Attribute(attr="__dict__") | ast.Name(id="__builtins__")):
             return True
+        case ast.Attribute(value=ast.Subscript() as inner):
+            return _is_looked_up(inner, names)
     return False
 
 

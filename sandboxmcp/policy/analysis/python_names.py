@@ -22,6 +22,9 @@ _MOST_DEPTH = 40
 """Layers of an expression that are followed."""
 
 
+_BUILTINS = {"__builtins__": "builtins"}
+
+
 class Names:
     """What the names in some code stand for. An alias anywhere in the code counts everywhere in it."""
 
@@ -90,7 +93,7 @@ class Names:
                 case ast.Call(func=inner) | ast.Await(value=inner) | ast.NamedExpr(value=inner):
                     node = inner
                 case ast.Name(id=name):
-                    return ".".join([self.names.get(name, name), *reversed(parts)])
+                    return ".".join([self.names.get(name, _BUILTINS.get(name, name)), *reversed(parts)])
                 case _:
                     return None
         return None

@@ -64,6 +64,8 @@ _Call = tuple[Sink, Sink, tuple[str, ...] | None]
 _NOWHERE = "sandboxmcp-no-line-is-this"
 _EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
 """Variables whose text bash expands before it uses it."""
+_EXPANDED_TWICE = re.compile(rb"@P\}|\b(?:PS[0-4]|ENV|BASH_ENV)=")
+"""Where the grammar has lost its way, no assignment is looked at: the text that is expanded may be any."""
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
 _QUOTED_CODE = re.compile(r"'[^']*(?:\$\(([^']*)\)|`([^'`]*)`)[^']*'")
@@ -431,6 +433,8 @@ class _Walk:
             if self.is_spread(span):
                 yield from self.loose(span, streams)
         yield from (Unknown(self.parsed.line(at), what) for at, what in scan.unclear)
+        if self.names is not None and (twice := _EXPANDED_TWICE.search(self.parsed.source)) is not None:
+            yield Unknown(self.parsed.line(twice.start()), "text that bash expands once more")
         for heredoc in scan.heredocs:
             if heredoc.doubtful or heredoc.joins(self.parsed.source):
                 text = self.parsed.source[heredoc.body : heredoc.text_end].decode("utf-8", "replace")
