@@ -68,19 +68,19 @@ def _plain(text: str) -> str:
     return " ".join(html.unescape(text).replace("\xa0", " ").split())
 
 
-def _services(folder: Path) -> Session:
+def _session(folder: Path) -> Session:
     folder.mkdir(parents=True)
     flags = {"data_dir": str(folder / "data"), "workspace": str(folder)}
     return Session(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
 
 
 def _cases(folder: Path, place: Path) -> None:
-    services = _services(folder)
+    session = _session(folder)
     cases = [json.loads(line) for line in (place / "cases.jsonl").read_text().splitlines()]
     for name in dict.fromkeys(case["file"] for case in cases):
-        services.store.add(NewSource(f"case-{name}", "text", services.project, "s"), place / "files" / name)
-    results = [(case, _recalls(services, case)) for case in cases]
-    services.store.close()
+        session.store.add(NewSource(f"case-{name}", "text", session.project, "s"), place / "files" / name)
+    results = [(case, _recalls(session, case)) for case in cases]
+    session.store.close()
     _row("all", results)
     for kind in sorted({case["kind"] for case in cases}):
         _row(f"  {kind}", [one for one in results if one[0]["kind"] == kind])
@@ -91,9 +91,9 @@ def _cases(folder: Path, place: Path) -> None:
 Result = tuple[dict[str, Any], list[float]]
 
 
-def _recalls(services: Session, case: dict[str, Any]) -> list[float]:
+def _recalls(session: Session, case: dict[str, Any]) -> list[float]:
     label = f"case-{case['file']}"
-    answers = [search(services, [case["intent"]], source=label, budget_tokens=budget).text for budget in BUDGETS]
+    answers = [search(session, [case["intent"]], source=label, budget_tokens=budget).text for budget in BUDGETS]
     return [recall(text, case["evidence"], budget) for text, budget in zip(answers, BUDGETS, strict=True)]
 
 

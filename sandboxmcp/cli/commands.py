@@ -91,25 +91,25 @@ def use(settings: Settings, tool: str, function: Callable[..., Any], **arguments
     """Run one tool, blocking or not, on parts of its own, which are closed again. The call is counted under the tool's name."""
     import anyio
 
-    services = Session(settings)
+    session = Session(settings)
     if inspect.iscoroutinefunction(function):
-        return anyio.run(partial(_used, services, tool, function, arguments))
+        return anyio.run(partial(_used, session, tool, function, arguments))
     try:
-        reply: Answer = function(services, **arguments)
-        count_call(services, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
+        reply: Answer = function(session, **arguments)
+        count_call(session, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
         return reply
     finally:
-        anyio.run(services.close)
+        anyio.run(session.close)
 
 
-async def _used(services: Session, tool: str, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any]) -> Answer:
+async def _used(session: Session, tool: str, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any]) -> Answer:
     """The same in an event loop, which kernels need from their start to their end."""
     import anyio
 
     try:
-        reply = await function(services, **arguments)
-        count_call(services, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
+        reply = await function(session, **arguments)
+        count_call(session, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
         return reply
     finally:
         with anyio.CancelScope(shield=True):
-            await services.close()
+            await session.close()

@@ -34,7 +34,7 @@ def kernel_called(settings: Settings, name: str, *, here: bool = False) -> Share
 
 
 async def run_in_joined(
-    services: Session, kernel: Shared, code: str, queries: Sequence[str], timeout_s: float | None, budget_tokens: int
+    session: Session, kernel: Shared, code: str, queries: Sequence[str], timeout_s: float | None, budget_tokens: int
 ) -> Answer:
     """What a fresh execution would answer.
 
@@ -48,12 +48,12 @@ async def run_in_joined(
 
     seat = await Joined.join(kernel)
     try:
-        seconds = services.settings.timeout_s if timeout_s is None else timeout_s
+        seconds = session.settings.timeout_s if timeout_s is None else timeout_s
         row = await seat.run(code, lambda begun: None, seconds)
     finally:
         await seat.close()
     facts = {"kernel": kernel.name, "server": kernel.pid}
-    return await anyio.to_thread.run_sync(recalled_answer, services, row, kernel.language, queries, budget_tokens, facts)
+    return await anyio.to_thread.run_sync(recalled_answer, session, row, kernel.language, queries, budget_tokens, facts)
 
 
 def ask_at_terminal(*, as_json: bool) -> None:

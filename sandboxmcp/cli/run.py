@@ -73,15 +73,15 @@ class _Given:
     budget: int | None
 
 
-async def _run(services: Session, given: _Given) -> Answer:
+async def _run(session: Session, given: _Given) -> Answer:
     from sandboxmcp.tools.execution import execute
 
-    kernel = kernel_called(services.settings, given.kernel, here=True) if given.kernel is not None else None
+    kernel = kernel_called(session.settings, given.kernel, here=True) if given.kernel is not None else None
     if kernel is None:
         if given.kernel is not None:
             print(f"note: no running server has a kernel {given.kernel[:64]!r} here: it ends with this command", file=sys.stderr)
         return await execute(
-            services,
+            session,
             given.code,
             language=given.language or language_to_run(given.file, given.code),
             kernel=given.kernel,
@@ -91,5 +91,5 @@ async def _run(services: Session, given: _Given) -> Answer:
         )
     if given.language not in ("", kernel.language):
         raise UsageError(f"the kernel {kernel.name!r} runs {kernel.language}, not {given.language}", "Name another with --kernel.")
-    budget = checked_budget(services.settings.budget_tokens if given.budget is None else given.budget)
-    return await run_in_joined(services, kernel, given.code, given.queries, given.timeout_s, budget)
+    budget = checked_budget(session.settings.budget_tokens if given.budget is None else given.budget)
+    return await run_in_joined(session, kernel, given.code, given.queries, given.timeout_s, budget)

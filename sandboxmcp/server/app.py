@@ -33,8 +33,8 @@ _log = logging.getLogger("sandboxmcp")
 Context = ServerRequestContext[Any]
 
 
-def make_server(services: Session) -> Server[Any]:
-    """A server whose tools use `services`; both protocol eras. The caller closes the services."""
+def make_server(session: Session) -> Server[Any]:
+    """A server whose tools use `session`; both protocol eras. The caller closes the session."""
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=_listed())
@@ -42,7 +42,7 @@ def make_server(services: Session) -> Server[Any]:
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
         ASK.set(asker(context, params))
         try:
-            return _result(await _answered(services, context, params.name, dict(params.arguments or {})))
+            return _result(await _answered(session, context, params.name, dict(params.arguments or {})))
         except AnswersNeeded as needed:
             return questions_result(needed)
 
@@ -59,49 +59,49 @@ def _listed() -> list[types.Tool]:
     return [types.Tool(name=name, description=description, input_schema=schema) for name, (description, schema) in TOOLS.items()]
 
 
-async def _answered(services: Session, context: Context, tool: str, arguments: dict[str, Any]) -> Answer:
+async def _answered(session: Session, context: Context, tool: str, arguments: dict[str, Any]) -> Answer:
     """The tool's answer, or its failure as one. Cancellation passes through; a bug of ours is logged and told without details."""
 
     async def progress(done: int, total: int, label: str) -> None:
-        await context.session.report_progress(done, total, one_line(services.masked(label), 200))
+        await context.session.report_progress(done, total, one_line(session.masked(label), 200))
 
     budget = arguments.get("budget_tokens")
-    room = max(budget if isinstance(budget, int) else services.settings.budget_tokens, MINIMUM)
+    room = max(budget if isinstance(budget, int) else session.settings.budget_tokens, MINIMUM)
     try:
         checked = checked_arguments(tool, arguments)
-        reply = await CALLS[tool](services, checked, progress)
+        reply = await CALLS[tool](session, checked, progress)
     except SandboxmcpError as error:
-        return await _fitted(services, context, failure(error, room), room)
+        return await _fitted(session, context, failure(error, room), room)
     except AnswersNeeded:
         raise
     except Exception:
         _log.exception("%s failed", tool if tool in TOOLS else "an unknown tool")
         bug = SandboxmcpError(f"{tool} failed inside sandboxmcp", "The log on its stderr has the details.")
-        return await _fitted(services, context, failure(bug, room), room)
-    reply = await _fitted(services, context, reply, room)
-    if services.has_store:
-        _count(services, tool, reply)  # in memory: no thread needs to wait for it
+        return await _fitted(session, context, failure(bug, room), room)
+    reply = await _fitted(session, context, reply, room)
+    if session.has_store:
+        _count(session, tool, reply)  # in memory: no thread needs to wait for it
     else:
-        await anyio.to_thread.run_sync(_count, services, tool, reply)
+        await anyio.to_thread.run_sync(_count, session, tool, reply)
     return reply
 
 
-async def _fitted(services: Session, context: Context, reply: Answer, room: int) -> Answer:
+async def _fitted(session: Session, context: Context, reply: Answer, room: int) -> Answer:
     """The answer without credentials, with its facts within the same budget; without facts when the client would show them in place
     of the text.
     """
-    if not services.can_mask:
-        await anyio.to_thread.run_sync(services.masked, reply.text)
-    reply = masked(reply, services.masked, room)
-    wanted = services.settings.structured_content
+    if not session.can_mask:
+        await anyio.to_thread.run_sync(session.masked, reply.text)
+    reply = masked(reply, session.masked, room)
+    wanted = session.settings.structured_content
     client = context.session.client_params
     hidden = wanted == "auto" and hides_text(client.client_info.name if client is not None else None)
     return replace(reply, structured={} if hidden or wanted == "never" else condensed(reply.structured, room))
 
 
-def _count(services: Session, tool: str, reply: Answer) -> None:
+def _count(session: Session, tool: str, reply: Answer) -> None:
     returned = len(reply.text.encode()) + (len(json.dumps(reply.structured, ensure_ascii=False)) if reply.structured else 0)
-    count_call(services, tool, captured=reply.captured_bytes, returned=returned)
+    count_call(session, tool, captured=reply.captured_bytes, returned=returned)
 
 
 def _result(reply: Answer) -> types.CallToolResult:

@@ -15,63 +15,63 @@ from sandboxmcp.tools.script_runs import Progress
 Call = Callable[[Session, dict[str, Any], Progress], Awaitable[Answer]]
 
 
-async def _batch(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _batch(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.execution import batch_execute
 
-    return await batch_execute(services, arguments.pop("commands"), **arguments, progress=progress)
+    return await batch_execute(session, arguments.pop("commands"), **arguments, progress=progress)
 
 
-async def _execute(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _execute(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.execution import execute
 
-    return await execute(services, arguments.pop("code"), **arguments, progress=progress)
+    return await execute(session, arguments.pop("code"), **arguments, progress=progress)
 
 
-async def _execute_file(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _execute_file(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.execution import execute_file
 
-    return await execute_file(services, arguments.pop("code"), **arguments, progress=progress)
+    return await execute_file(session, arguments.pop("code"), **arguments, progress=progress)
 
 
-async def _fetch(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _fetch(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.fetching import fetch_and_index
 
-    return await fetch_and_index(services, **_budgeted(services, arguments), progress=progress)
+    return await fetch_and_index(session, **_budgeted(session, arguments), progress=progress)
 
 
-async def _jobs(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _jobs(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.jobs import jobs
 
-    return await jobs(services, **_budgeted(services, arguments))
+    return await jobs(session, **_budgeted(session, arguments))
 
 
-async def _kernels(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _kernels(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.kernels import kernels
 
-    return await kernels(services, **_budgeted(services, arguments))
+    return await kernels(session, **_budgeted(session, arguments))
 
 
-async def _doctor(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+async def _doctor(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
     from sandboxmcp.tools.admin import doctor
 
-    return await doctor(services)
+    return await doctor(session)
 
 
-def _budgeted(services: Session, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"budget_tokens": services.settings.budget_tokens} | arguments
+def _budgeted(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"budget_tokens": session.settings.budget_tokens} | arguments
 
 
 def _on_thread(module: str, name: str, *, budgeted: bool = True) -> Call:
     """A blocking tool: imported and run on a worker thread, which a cancellation waits for."""
 
-    def run(services: Session, arguments: dict[str, Any]) -> Answer:
+    def run(session: Session, arguments: dict[str, Any]) -> Answer:
         from importlib import import_module
 
         tool: Callable[..., Answer] = getattr(import_module(f"sandboxmcp.tools.{module}"), name)
-        return tool(services, **(_budgeted(services, arguments) if budgeted else arguments))
+        return tool(session, **(_budgeted(session, arguments) if budgeted else arguments))
 
-    async def call(services: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
-        return await anyio.to_thread.run_sync(partial(run, services, arguments))
+    async def call(session: Session, arguments: dict[str, Any], progress: Progress) -> Answer:
+        return await anyio.to_thread.run_sync(partial(run, session, arguments))
 
     return call
 

@@ -30,17 +30,17 @@ def serve(settings: Settings, wire: Wire) -> int:
     return anyio.run(_serve, Session(settings), wire)
 
 
-async def _serve(services: Session, wire: Wire) -> int:
+async def _serve(session: Session, wire: Wire) -> int:
     received: list[int] = []
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, group.cancel_scope, received)
-            async with shared(services):
-                await _talk(services, wire, group)
+            async with shared(session):
+                await _talk(session, wire, group)
             group.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):
-            await services.close()
+            await session.close()
     return 128 + received[0] if received else 0
 
 
@@ -59,8 +59,8 @@ async def _stop_after_the_client(ended: anyio.Event, scope: anyio.CancelScope) -
     scope.cancel()
 
 
-async def _talk(services: Session, wire: Wire, group: TaskGroup) -> None:
-    server = make_server(services)
+async def _talk(session: Session, wire: Wire, group: TaskGroup) -> None:
+    server = make_server(session)
     ended = anyio.Event()
     group.start_soon(_stop_after_the_client, ended, group.cancel_scope)
     async with messages(wire, ended) as (incoming, outgoing):

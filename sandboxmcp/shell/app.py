@@ -67,12 +67,12 @@ def run_shell(settings: Settings, kernel: str | None, language: str | None, *, a
 class _Shell:
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
         # A kernel that somebody sits at is not given up because nothing was typed for an hour.
-        self._services = Session(replace(settings, kernel_idle_s=_FOR_EVER_S))
+        self._session = Session(replace(settings, kernel_idle_s=_FOR_EVER_S))
         self._as_json = as_json
         self._person = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self._person and os.environ.get("TERM", "") not in _DUMB
         self._inputs: Inputs | None = None
-        self._session = ShellSession(self._services, self._face(), carry_out)
+        self._shell = ShellSession(self._session, self._face(), carry_out)
 
     def _face(self) -> Face:
         if self._as_json:
@@ -90,8 +90,8 @@ class _Shell:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._signalled, number, task)
         try:
-            async with shared(self._services):
-                await self._session.start(kernel, language)
+            async with shared(self._session):
+                await self._shell.start(kernel, language)
                 self._inputs = self._make_inputs()
                 self._greet()
                 await self._talk(self._inputs)
@@ -99,36 +99,36 @@ class _Shell:
             return _INTERRUPTED
         finally:
             with anyio.CancelScope(shield=True):
+                await self._shell.close()
                 await self._session.close()
-                await self._services.close()
-        return 0 if self._person else self._session.code
+        return 0 if self._person else self._shell.code
 
     def _signalled(self, number: signal.Signals, task: asyncio.Task[Any] | None) -> None:
         """Ctrl-C goes to what runs and never ends a person's shell; a pipe's ends when nothing runs, as other programs do."""
-        if number == signal.SIGINT and (self._session.interrupt() or self._person):
+        if number == signal.SIGINT and (self._shell.interrupt() or self._person):
             return
         if task is not None:
             task.cancel()
 
     def _make_inputs(self) -> Inputs:
-        session = self._session
+        shell = self._shell
         if self._edits:
             from sandboxmcp.shell.terminal import Prompt
 
-            return Prompt(session)
-        title = lambda: session.seat.title if session.seat else session.language  # noqa: E731
-        return PlainPrompt(Lines(), lambda: session.language, title, prompts=self._person)
+            return Prompt(shell)
+        title = lambda: shell.seat.title if shell.seat else shell.language  # noqa: E731
+        return PlainPrompt(Lines(), lambda: shell.language, title, prompts=self._person)
 
     def _greet(self) -> None:
         if self._person:
-            settings = self._services.enforced
+            settings = self._session.enforced
             writes = _WRITES[settings.workspace_mode].format(settings.workspace)
-            self._session.face.note(f"sandboxed; {writes}. :help lists the commands, Ctrl-D leaves.")
+            self._shell.face.note(f"sandboxed; {writes}. :help lists the commands, Ctrl-D leaves.")
 
     async def _talk(self, inputs: Inputs) -> None:
         while True:
             try:
-                await self._session.enter(await inputs.ask_input())
+                await self._shell.enter(await inputs.ask_input())
             except KeyboardInterrupt:
                 continue
             except (EOFError, Leave):

@@ -37,7 +37,7 @@ _NOTES = (
 )
 
 
-async def carry_out(session: ShellSession, line: str) -> None:
+async def carry_out(shell: ShellSession, line: str) -> None:
     """Run the command of a line without its colon.
 
     Raises:
@@ -49,12 +49,12 @@ async def carry_out(session: ShellSession, line: str) -> None:
         near = get_close_matches(name, COMMANDS, 1)
         hint = f"Did you mean :{near[0]}? " if near else ""
         raise UsageError(f"there is no command :{name[:40]}", f"{hint}:help lists them.")
-    await command.handler(session, argument.strip())
+    await command.handler(shell, argument.strip())
 
 
-async def _help(session: ShellSession, argument: str) -> None:
+async def _help(shell: ShellSession, argument: str) -> None:
     rows = [("input", "what it does"), *((f":{command.usage}", command.does) for command in COMMANDS.values()), *_BESIDE]
-    session.face.table(rows)
+    shell.face.table(rows)
 
 
 _BESIDE = (
@@ -65,46 +65,46 @@ _BESIDE = (
 )
 
 
-async def _more(session: ShellSession, argument: str) -> None:
-    if session.more is None:
+async def _more(shell: ShellSession, argument: str) -> None:
+    if shell.more is None:
         raise UsageError("there is no more to show", "Give a handle: :read HANDLE.")
-    handle, line = session.more
-    await _page(session, handle, from_line=line)
+    handle, line = shell.more
+    await _page(shell, handle, from_line=line)
 
 
-async def _read(session: ShellSession, argument: str) -> None:
+async def _read(shell: ShellSession, argument: str) -> None:
     if not argument:
         raise UsageError(":read wants a handle or a citation", "See :sources.")
-    await _page(session, argument)
+    await _page(shell, argument)
 
 
-async def _page(session: ShellSession, handle: str, from_line: int | None = None) -> None:
+async def _page(shell: ShellSession, handle: str, from_line: int | None = None) -> None:
     """A page of a stored text; `:more` goes on behind it."""
     from sandboxmcp.tools.reading import read
 
-    to_line = (from_line or 1) + session.face.rows() - 1
+    to_line = (from_line or 1) + shell.face.rows() - 1
     wanted: dict[str, Any] = {} if ":" in handle else {"from_line": from_line, "to_line": to_line}
-    reply = await _use(session, partial(read, handle=handle, **wanted), pages=True)
+    reply = await _use(shell, partial(read, handle=handle, **wanted), pages=True)
     facts = reply.structured
     last = int(facts["to_line"])
     ended = last >= int(facts["lines"])
-    session.more = None if ended else (str(facts["handle"]), last + 1)
+    shell.more = None if ended else (str(facts["handle"]), last + 1)
     lines = [line for line in reply.text.split("\n") if not line.startswith("more: cursor=")]
-    session.face.say("\n".join(lines))
+    shell.face.say("\n".join(lines))
     if not ended:
-        session.face.note(f"{int(facts['lines']) - last:,} more lines: :more")
+        shell.face.note(f"{int(facts['lines']) - last:,} more lines: :more")
 
 
-async def _search(session: ShellSession, argument: str) -> None:
+async def _search(shell: ShellSession, argument: str) -> None:
     from sandboxmcp.tools.knowledge import search
 
-    session.face.say(_worded((await _use(session, partial(search, queries=[argument]))).text))
+    shell.face.say(_worded((await _use(shell, partial(search, queries=[argument]))).text))
 
 
-async def _sources(session: ShellSession, argument: str) -> None:
+async def _sources(shell: ShellSession, argument: str) -> None:
     from sandboxmcp.tools.knowledge import sources
 
-    session.face.say(_worded((await _use(session, partial(sources, source=argument or None))).text))
+    shell.face.say(_worded((await _use(shell, partial(sources, source=argument or None))).text))
 
 
 def _worded(text: str) -> str:
@@ -115,32 +115,32 @@ def _worded(text: str) -> str:
     return "\n".join([*before, last])
 
 
-async def _use(session: ShellSession, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:
+async def _use(shell: ShellSession, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:
     """A blocking tool on a thread; a person's page is bounded by the screen, an answer by the budget."""
-    budget = 1_000_000 if pages else session.services.settings.budget_tokens
-    return await anyio.to_thread.run_sync(partial(tool, session.services, budget_tokens=budget))
+    budget = 1_000_000 if pages else shell.session.settings.budget_tokens
+    return await anyio.to_thread.run_sync(partial(tool, shell.session, budget_tokens=budget))
 
 
-async def _policy(session: ShellSession, argument: str) -> None:
+async def _policy(shell: ShellSession, argument: str) -> None:
     if not argument:
         raise UsageError(":policy wants code", "Such as: :policy import requests")
-    language, code = ("shell", argument[1:].strip()) if argument.startswith("!") else (session.language, argument)
-    verdict = await anyio.to_thread.run_sync(lambda: session.services.engine.judge(code, language))
+    language, code = ("shell", argument[1:].strip()) if argument.startswith("!") else (shell.language, argument)
+    verdict = await anyio.to_thread.run_sync(lambda: shell.session.engine.judge(code, language))
     rule = f" by {verdict.pack}/{verdict.rule}" if verdict.rule else ""
     why = " ".join(filter(None, (verdict.because, verdict.instead)))
-    session.face.say(one_line(f"{verdict.action}{rule}{': ' if why else ''}{why}", 1_000))
+    shell.face.say(one_line(f"{verdict.action}{rule}{': ' if why else ''}{why}", 1_000))
 
 
-async def _kernels(session: ShellSession, argument: str) -> None:
-    here = str(session.services.settings.workspace)
+async def _kernels(shell: ShellSession, argument: str) -> None:
+    here = str(shell.session.settings.workspace)
     rows: list[tuple[str, ...]] = [("kernel", "language", "where", "state", "calls", "memory", "variables")]
-    rows += [_row(state, state["name"], "here") for state in await session.desk.states()]
-    others = await session.others()
+    rows += [_row(state, state["name"], "here") for state in await shell.desk.states()]
+    others = await shell.others()
     for states, one in zip(await asyncio.gather(*map(_states_of, others)), others, strict=True):
         where = "this project" if one.workspace == here else one.workspace
         mine = next((state for state in states if state["name"] == one.name), {})
         rows.append(_row({"language": one.language, **mine}, f"{one.name}@{one.pid}", where))
-    session.face.table(rows)
+    shell.face.table(rows)
 
 
 async def _states_of(kernel: Shared) -> list[dict[str, Any]]:
@@ -163,51 +163,49 @@ def _row(state: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
     return name, str(state["language"]), where, "busy" if state["busy"] else "idle", str(state["calls"]), memory, variables
 
 
-async def _connect(session: ShellSession, argument: str) -> None:
+async def _connect(shell: ShellSession, argument: str) -> None:
     name, _, pid = argument.partition("@")
     if not name:
         raise UsageError(":connect wants the name of a kernel", "See :kernels.")
-    if not pid and any(state["name"] == name for state in await session.desk.states()):
-        session.own_kernel = name
-        await session.speak("python")
+    if not pid and any(state["name"] == name for state in await shell.desk.states()):
+        shell.own_kernel = name
+        await shell.speak("python")
         return
-    here = str(session.services.settings.workspace)
-    found = [one for one in await session.others() if one.name == name and pid in ("", str(one.pid))]
+    here = str(shell.session.settings.workspace)
+    found = [one for one in await shell.others() if one.name == name and pid in ("", str(one.pid))]
     near = [one for one in found if one.workspace == here] or found
     if not near:
         raise UsageError(f"no kernel {name[:40]!r} runs anywhere", "See :kernels.")
     if len(near) > 1:
         names = ", ".join(f"{one.name}@{one.pid}" for one in near)
         raise UsageError(f"{len(near)} processes have a kernel {name!r}", f"Use one of: {names}.")
-    await session.join(near[0])
-    session.face.note(
-        f"joined {session.seat.title if session.seat else name}: what you run there, its owner runs, judges and stores"
-    )
+    await shell.join(near[0])
+    shell.face.note(f"joined {shell.seat.title if shell.seat else name}: what you run there, its owner runs, judges and stores")
 
 
-async def _restart(session: ShellSession, argument: str) -> None:
-    if session.seat is None:
-        raise UsageError(f"{session.language} keeps no state, so there is no kernel to restart")
-    await session.seat.restart()
-    session.face.note(f"{session.seat.title} runs again, empty")
+async def _restart(shell: ShellSession, argument: str) -> None:
+    if shell.seat is None:
+        raise UsageError(f"{shell.language} keeps no state, so there is no kernel to restart")
+    await shell.seat.restart()
+    shell.face.note(f"{shell.seat.title} runs again, empty")
 
 
-async def _leave(session: ShellSession, argument: str) -> None:
+async def _leave(shell: ShellSession, argument: str) -> None:
     """Back from a joined kernel."""
-    if isinstance(session.seat, Own):
+    if isinstance(shell.seat, Own):
         raise UsageError("this is your own kernel already", "Ctrl-D leaves the shell.")
-    await session.speak("python")
+    await shell.speak("python")
 
 
-async def _lang(session: ShellSession, argument: str) -> None:
+async def _lang(shell: ShellSession, argument: str) -> None:
     if argument:
-        await session.speak(argument)
+        await shell.speak(argument)
         return
-    runner = await anyio.to_thread.run_sync(lambda: session.services.runner)
-    session.face.say(f"{session.language}; known: {', '.join(runner.languages())}")
+    runner = await anyio.to_thread.run_sync(lambda: shell.session.runner)
+    shell.face.say(f"{shell.language}; known: {', '.join(runner.languages())}")
 
 
-async def _quit(session: ShellSession, argument: str) -> None:
+async def _quit(shell: ShellSession, argument: str) -> None:
     raise Leave
 
 

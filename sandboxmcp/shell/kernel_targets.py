@@ -86,7 +86,7 @@ class Own:
             await self._desk.open(self._kernel, self.language)
 
     async def close(self) -> None:
-        """It ends with the services."""
+        """It ends with the session."""
 
 
 class Joined:

@@ -43,11 +43,11 @@ class Leave(Exception):
 class ShellSession:
     """Runs inputs one after the other. `code` is the exit code of the last one."""
 
-    def __init__(self, services: Session, face: Face, carry_out: CarryOut) -> None:
-        self.services = services
+    def __init__(self, session: Session, face: Face, carry_out: CarryOut) -> None:
+        self.session = session
         self.face = face
         self._carry_out = carry_out
-        self.desk = Desk(services)
+        self.desk = Desk(session)
         self.seat: Seat | None = None
         """None: the language keeps no state, and every input runs fresh."""
         self.language = "python"
@@ -71,7 +71,7 @@ class ShellSession:
         """
         self.own_kernel = kernel or OWN_KERNEL
         others = [
-            one for one in await self.others() if one.name == kernel and one.workspace == str(self.services.settings.workspace)
+            one for one in await self.others() if one.name == kernel and one.workspace == str(self.session.settings.workspace)
         ]
         if len(others) == 1 and language in (None, others[0].language):
             await self.join(others[0])
@@ -84,11 +84,11 @@ class ShellSession:
         Raises:
             UsageError: there is no such language. SandboxUnavailable: its kernel does not start.
         """
-        runner = await anyio.to_thread.run_sync(lambda: self.services.runner)
+        runner = await anyio.to_thread.run_sync(lambda: self.session.runner)
         if language not in runner.languages():
             raise UnknownLanguage(language, runner.languages())
         seat: Seat | None = None
-        if keeps_state(self.services, language):
+        if keeps_state(self.session, language):
             name = self.own_kernel if language == "python" else f"{self.own_kernel}-{language}"[:64]
             await self.desk.open(name, language)
             seat = Own(self.desk, name, language)
@@ -105,8 +105,8 @@ class ShellSession:
 
     async def others(self) -> list[Shared]:
         """The named kernels of other processes."""
-        here = self.services.registry.door
-        found = await anyio.to_thread.run_sync(shared_kernels, self.services.settings.data_dir)
+        here = self.session.registry.door
+        found = await anyio.to_thread.run_sync(shared_kernels, self.session.settings.data_dir)
         return [kernel for kernel in found if kernel.door != here]
 
     async def enter(self, typed: str) -> None:
@@ -252,7 +252,7 @@ class ShellSession:
                     output.feed(stream, piece)
 
     def _stored(self, handle: str) -> list[bytes]:
-        return list(self.services.store.raw(handle))
+        return list(self.session.store.raw(handle))
 
     def _conclude(self, output: Output, facts: dict[str, Any]) -> None:
         """The end of the output, and what is to be known beside it."""
@@ -316,6 +316,6 @@ class ShellSession:
             await self.seat.close()
 
 
-def keeps_state(services: Session, language: str) -> bool:
+def keeps_state(session: Session, language: str) -> bool:
     """Whether a language's variables live on between inputs."""
-    return language in {*stateful_languages(), *services.settings.kernelspecs}
+    return language in {*stateful_languages(), *session.settings.kernelspecs}

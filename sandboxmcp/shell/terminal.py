@@ -31,22 +31,22 @@ _PYGMENTS = {"shell": "bash", "r": "splus"}
 class Prompt:
     """Asks for inputs and for answers."""
 
-    def __init__(self, session: ShellSession) -> None:
-        self._session = session
+    def __init__(self, shell: ShellSession) -> None:
+        self._shell = shell
         self._prompt: PromptSession[str] = PromptSession(
             multiline=True,
-            lexer=DynamicLexer(lambda: _lexer(session.language)),
-            completer=KernelCompleter(session),
+            lexer=DynamicLexer(lambda: _lexer(shell.language)),
+            completer=KernelCompleter(shell),
             complete_while_typing=False,
-            history=history(session.services.settings.data_dir, session.services.settings.workspace, session.services.masked),
+            history=history(shell.session.settings.data_dir, shell.session.settings.workspace, shell.session.masked),
             enable_history_search=True,
-            key_bindings=_keys(session),
+            key_bindings=_keys(shell),
             prompt_continuation=lambda width, *_: "." * (width - 1) + " ",
         )
 
     async def ask_input(self) -> str:
         """The next input. Raises: KeyboardInterrupt when it was given up, EOFError at the end."""
-        return await self._prompt.prompt_async(f"{title(self._session)}> ", handle_sigint=False)
+        return await self._prompt.prompt_async(f"{title(self._shell)}> ", handle_sigint=False)
 
     async def ask(self, question: str) -> str:
         """One line in answer to a question. Raises as `ask_input` does."""
@@ -54,9 +54,9 @@ class Prompt:
         return await plain.prompt_async(question, handle_sigint=False)
 
 
-def title(session: ShellSession) -> str:
+def title(shell: ShellSession) -> str:
     """Where the next input will run."""
-    return session.seat.title if session.seat is not None else session.language
+    return shell.seat.title if shell.seat is not None else shell.language
 
 
 class MaskedHistory(FileHistory):
@@ -96,8 +96,8 @@ def _lexer(language: str) -> Lexer:
 class KernelCompleter(Completer):
     """Names from the kernel; the shell's own commands after a colon."""
 
-    def __init__(self, session: ShellSession) -> None:
-        self._session = session
+    def __init__(self, shell: ShellSession) -> None:
+        self._shell = shell
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> list[Completion]:
         """Only the asynchronous way is used."""
@@ -115,7 +115,7 @@ class KernelCompleter(Completer):
             yield Completion(match, start)
 
     async def _asked(self, document: Document) -> list[tuple[str, int]]:
-        seat = self._session.seat
+        seat = self._shell.seat
         if seat is None:
             return []
         try:
@@ -126,7 +126,7 @@ class KernelCompleter(Completer):
             return []
 
 
-def _keys(session: ShellSession) -> KeyBindings:
+def _keys(shell: ShellSession) -> KeyBindings:
     keys = KeyBindings()
     editing = has_focus(DEFAULT_BUFFER)
     in_indent = Condition(lambda: not get_app().current_buffer.document.current_line_before_cursor.strip())
@@ -137,7 +137,7 @@ def _keys(session: ShellSession) -> KeyBindings:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             buffer.complete_state = None
-        elif buffer.document.text_after_cursor.strip() or wants_more(buffer.text, session.language):
+        elif buffer.document.text_after_cursor.strip() or wants_more(buffer.text, shell.language):
             _new_line(event)
         else:
             buffer.validate_and_handle()

@@ -27,9 +27,9 @@ _SCARCE = 512 << 20
 """Bytes of free disk under which it is told how many there are."""
 
 
-def stats(services: Session) -> Answer:
+def stats(session: Session) -> Answer:
     """Calls, bytes captured and returned per tool: what was captured and not returned was kept out of the context. Blocking."""
-    rows = services.store.usage()
+    rows = session.store.usage()
     lines = [
         f"{row.tool}: {counted(row.calls, 'call')}, {row.bytes_captured} B captured, {row.bytes_returned} B returned"
         for row in rows
@@ -40,24 +40,24 @@ def stats(services: Session) -> Answer:
     facts = {
         row.tool: {"calls": row.calls, "captured_bytes": row.bytes_captured, "returned_bytes": row.bytes_returned} for row in rows
     }
-    return answer(lines, services.settings.budget_tokens, {"tools": facts, "kept_out_bytes": kept_out})
+    return answer(lines, session.settings.budget_tokens, {"tools": facts, "kept_out_bytes": kept_out})
 
 
-async def doctor(services: Session) -> Answer:
+async def doctor(session: Session) -> Answer:
     """Every check with its result, and for each failure the exact fix. An error result when one fails that is needed."""
-    checks = await anyio.to_thread.run_sync(_checks, services)
+    checks = await anyio.to_thread.run_sync(_checks, session)
     if all(check.ok or check.optional for check in checks):
-        checks += await _runtimes(services)
+        checks += await _runtimes(session)
     lines = [line for check in checks for line in _told(check)]
     facts = [asdict(check) for check in checks]
     healthy = all(check.ok or check.optional for check in checks)
     missing = [check.name.removeprefix("runtime ") for check in checks if check.name.startswith("runtime") and not check.ok]
     well = f"all well; without {', '.join(missing)}" if missing else "all well"
     lines.append(well if healthy else "not well: see the fixes above")
-    return answer(lines, services.settings.budget_tokens, {"ok": healthy, "checks": facts}, is_error=not healthy)
+    return answer(lines, session.settings.budget_tokens, {"ok": healthy, "checks": facts}, is_error=not healthy)
 
 
-def repair(services: Session) -> Answer:
+def repair(session: Session) -> Answer:
     """The store's index, and a damaged database before it, built anew from the captures; says what was lost. Blocking.
 
     Raises:
@@ -65,14 +65,14 @@ def repair(services: Session) -> Answer:
     """
     from sandboxmcp.store.salvage import salvage
 
-    damaged = salvage(services.settings.data_dir)
-    done = services.store.repair()
+    damaged = salvage(session.settings.data_dir)
+    done = session.store.repair()
     lines = [] if damaged is None else [_salvaged(damaged)]
     lines += [f"indexed {counted(done.sources, 'source')} anew from the captures"]
     lines += [f"SQLite said of the file: {one_line(text, 300)}" for text in done.damage]
     lines += [f"lost, its capture is gone: {handle}" for handle in done.lost]
     facts = {"sources": done.sources, "lost": list(done.lost), "damage": list(done.damage)}
-    return answer(lines, services.settings.budget_tokens, facts, is_error=bool(done.lost))
+    return answer(lines, session.settings.budget_tokens, facts, is_error=bool(done.lost))
 
 
 def _salvaged(one: Salvaged) -> str:
@@ -85,11 +85,11 @@ def _told(check: Check) -> Sequence[str]:
     return [line] if check.ok or not check.fix else [line, f"  fix: {one_line(check.fix, 600)}"]
 
 
-def _checks(services: Session) -> list[Check]:
+def _checks(session: Session) -> list[Check]:
     """What everything else needs."""
-    store = _tried("store", lambda: _store(services))
-    policy = _tried("policy", lambda: f"{counted(len(services.engine.packs), 'pack')} of rules")
-    return [*probe_sandbox(services.settings), _sqlite(), store, policy, *_settings()]
+    store = _tried("store", lambda: _store(session))
+    policy = _tried("policy", lambda: f"{counted(len(session.engine.packs), 'pack')} of rules")
+    return [*probe_sandbox(session.settings), _sqlite(), store, policy, *_settings()]
 
 
 def _settings() -> list[Check]:
@@ -98,12 +98,12 @@ def _settings() -> list[Check]:
     return [Check("settings", False, sentence, fix, optional=True) for sentence in misspelt_variables(os.environ)]
 
 
-async def _runtimes(services: Session) -> list[Check]:
+async def _runtimes(session: Session) -> list[Check]:
     """A check for each language, tried inside the sandbox. Python is what runs this; the others are needed by who uses them."""
     try:
-        runner = await anyio.to_thread.run_sync(lambda: services.runner)
-        async with runner.session() as session:
-            found = await session.runtimes()
+        runner = await anyio.to_thread.run_sync(lambda: session.runner)
+        async with runner.session() as sandbox:
+            found = await sandbox.runtimes()
     except SandboxmcpError as error:
         return [Check("runtimes", False, error.what, error.fix)]
     python = Check("runtime python", True, sys.executable)
@@ -124,15 +124,15 @@ def _sqlite() -> Check:
     return Check("sqlite", True, f"{sqlite3.sqlite_version} with FTS5 and trigram", "")
 
 
-def _store(services: Session) -> str:
+def _store(session: Session) -> str:
     """Where it is, and what it waits for. Raises StoreError also when it takes nothing in: nothing can be run then."""
-    folder = services.store.captures_dir.parent.parent
+    folder = session.store.captures_dir.parent.parent
     free = shutil.disk_usage(folder).free
-    waiting = services.store.unadopted
+    waiting = session.store.unadopted
     parts = [str(folder)]
     parts += [f"only {free >> 20} MiB are free there"] * (free < _SCARCE)
     parts += [f"{counted(waiting, 'captured output')} could not be stored yet"] * (waiting > 0)
-    outdated = services.store.renewing.outdated()
+    outdated = session.store.renewing.outdated()
     parts += [f"{counted(outdated, 'source')} cut by an earlier version, to be cut anew beside searches"] * (outdated > 0)
     return ", ".join(parts)
 

@@ -31,7 +31,7 @@ _NOTICE = 200
 
 
 def answer_of(
-    services: Session,
+    session: Session,
     job: Job,
     items: list[Item],
     asked: Sequence[str],
@@ -45,17 +45,17 @@ def answer_of(
 
     `facts` are added to the structured ones.
     """
-    store = services.store
-    full_list = _store_receipts(services, items) if must_condense(items, budget) else None
-    scope = Scope(services.project) if everywhere else Scope(services.project, batch=job.batch)
+    store = session.store
+    full_list = _store_receipts(session, items) if must_condense(items, budget) else None
+    scope = Scope(session.project) if everywhere else Scope(session.project, batch=job.batch)
     needless = not everywhere and full_list is None and all_whole(items, budget)
     answered = affordable(asked, budget)
-    found = [] if needless else [find(services, query, scope) for query in asked[:answered]]
+    found = [] if needless else [find(session, query, scope) for query in asked[:answered]]
     hits = any(one.hits for one in found)
-    items = [item if hits and item.outcome.status == "ok" else _with_error_lines(services, item) for item in items]
+    items = [item if hits and item.outcome.status == "ok" else _with_error_lines(session, item) for item in items]
     long = [stream.source.handle for item in items for stream in item.streams if stream.whole is None]
     terms = worth_searching(store.terms(long, limit=_TERMS_ASKED), asked)[:_TERMS] if long else []
-    notices = [one_line(f"note: {notice}", _NOTICE) for notice in _notices(services, job)] if budget > _NOTICE else []
+    notices = [one_line(f"note: {notice}", _NOTICE) for notice in _notices(session, job)] if budget > _NOTICE else []
     unasked = 0 if needless else len(asked) - answered
     laid = lay_out(items, found, terms, budget - total_cost(notices), full_list, unasked)
     return answer(
@@ -63,26 +63,26 @@ def answer_of(
         budget,
         {**_facts(job, items, found, laid.sections, full_list), **(facts or {})},
         is_error=all(item.outcome.status in ("denied", "skipped") for item in items),
-        pictures=_pictures(services, items) if images else (),
+        pictures=_pictures(session, items) if images else (),
         captured_bytes=sum(stream.source.total_bytes for item in items for stream in item.streams),
     )
 
 
-def _notices(services: Session, job: Job) -> list[str]:
-    return [*job.notes, *services.runner.take_mode(), *services.runner.take_notices()]
+def _notices(session: Session, job: Job) -> list[str]:
+    return [*job.notes, *session.runner.take_mode(), *session.runner.take_notices()]
 
 
-def _with_error_lines(services: Session, item: Item) -> Item:
+def _with_error_lines(session: Session, item: Item) -> Item:
     """Those of stderr only where the item did not end well: else its end is enough."""
-    stdout = with_error_lines(services, item.stdout) if item.stdout else None
-    stderr = with_error_lines(services, item.stderr) if item.stderr and item.outcome.status != "ok" else item.stderr
+    stdout = with_error_lines(session, item.stdout) if item.stdout else None
+    stderr = with_error_lines(session, item.stderr) if item.stderr and item.outcome.status != "ok" else item.stderr
     return replace(item, stdout=stdout, stderr=stderr)
 
 
-def _store_receipts(services: Session, items: Sequence[Item]) -> Source:
+def _store_receipts(session: Session, items: Sequence[Item]) -> Source:
     text = "\n".join(receipt(item, whole=False) for item in items)
-    new = NewSource("batch receipts", "batch", services.project, services.id, kind="log")
-    return services.store.add(new, text)
+    new = NewSource("batch receipts", "batch", session.project, session.id, kind="log")
+    return session.store.add(new, text)
 
 
 def _facts(
@@ -100,12 +100,12 @@ def _facts(
     return facts
 
 
-def _pictures(services: Session, items: Sequence[Item]) -> tuple[Picture, ...]:
+def _pictures(session: Session, items: Sequence[Item]) -> tuple[Picture, ...]:
     """The images that the scripts displayed, up to 1 MiB in all."""
     pictures: list[Picture] = []
     room = _PICTURE_BYTES
     for artifact in (artifact for item in items for artifact in item.artifacts):
         if artifact.mime.startswith("image/") and artifact.mime != "image/svg+xml" and artifact.bytes <= room:
             room -= artifact.bytes
-            pictures.append(Picture(b"".join(services.store.raw(artifact.handle)), artifact.mime))
+            pictures.append(Picture(b"".join(session.store.raw(artifact.handle)), artifact.mime))
     return tuple(pictures)

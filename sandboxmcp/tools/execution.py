@@ -26,7 +26,7 @@ _MOST_AT_ONCE = 8
 
 
 async def batch_execute(
-    services: Session,
+    session: Session,
     commands: Sequence[str | Mapping[str, Any]],
     *,
     queries: Sequence[str] = (),
@@ -47,29 +47,29 @@ async def batch_execute(
         UsageError: nothing runs when an argument is wrong. A language that is unknown or not installed costs its own script alone.
         SandboxUnavailable, BrokenPack, StoreError: nothing could run or be kept.
     """
-    budget = _budget(services, budget_tokens)
+    budget = _budget(session, budget_tokens)
     if not commands:
         raise UsageError("commands is empty", 'Give at least one, such as ["ls -la"].')
-    scripts = await anyio.to_thread.run_sync(_commands, services, commands, timeout_s)
+    scripts = await anyio.to_thread.run_sync(_commands, session, commands, timeout_s)
     job = Job(
         scripts,
         tuple(script.label for script in scripts),
         tuple(f"batch:{script.label}" for script in scripts),
         "batch",
         batch=uuid.uuid4().hex[:12],
-        concurrency=_concurrency(services, concurrency),
+        concurrency=_concurrency(session, concurrency),
         stop_on_error=stop_on_error,
         notes=_notes(concurrency),
     )
-    items = await run_job(services, job, progress)
+    items = await run_job(session, job, progress)
     answering = partial(
-        answer_of, services, job, items, _asked(intent, queries), budget, everywhere=query_scope == "all", images=images
+        answer_of, session, job, items, _asked(intent, queries), budget, everywhere=query_scope == "all", images=images
     )
     return await anyio.to_thread.run_sync(answering)
 
 
 async def execute(
-    services: Session,
+    session: Session,
     code: str,
     *,
     language: str = "python",
@@ -84,19 +84,19 @@ async def execute(
     progress: Progress = no_progress,
 ) -> Answer:
     """Run one script, fresh or in the kernel of that name; in the background the answer is a job's handle. Raises as above."""
-    budget = _budget(services, budget_tokens)
-    given = partial(_script, services, "", code, language, timeout_s, kernel=kernel, cwd=cwd)
+    budget = _budget(session, budget_tokens)
+    given = partial(_script, session, "", code, language, timeout_s, kernel=kernel, cwd=cwd)
     script = await anyio.to_thread.run_sync(given)
     job = Job((script,), ("",), (f"execute:{language}",), "execute", batch=uuid.uuid4().hex[:12])
     asked = _asked(intent, queries)
     if background:
-        return await in_background(services, job, asked, images)
-    items = await run_job(services, job, progress)
-    return await anyio.to_thread.run_sync(partial(answer_of, services, job, items, asked, budget, images=images))
+        return await in_background(session, job, asked, images)
+    items = await run_job(session, job, progress)
+    return await anyio.to_thread.run_sync(partial(answer_of, session, job, items, asked, budget, images=images))
 
 
 async def execute_file(
-    services: Session,
+    session: Session,
     code: str,
     *,
     path: str | None = None,
@@ -110,15 +110,15 @@ async def execute_file(
     progress: Progress = no_progress,
 ) -> Answer:
     """Run the script once for each file, which is bound in it. Raises as above, also when a file may not be read."""
-    budget = _budget(services, budget_tokens)
+    budget = _budget(session, budget_tokens)
 
     def job() -> Job:
-        known = services.runner.binding_languages()
-        if language in services.runner.languages() and language not in known:
+        known = session.runner.binding_languages()
+        if language in session.runner.languages() and language not in known:
             raise UsageError(f"a file cannot be bound in {language}", f"Languages that can: {', '.join(known)}.")
-        files, left_out = bound_files(services, path, paths)
-        scripts = tuple(_script(services, name, code, language, timeout_s, file=file) for name, file in files)
-        labels = tuple(clean_label(name, "file", services.masked) for name, _ in files)
+        files, left_out = bound_files(session, path, paths)
+        scripts = tuple(_script(session, name, code, language, timeout_s, file=file) for name, file in files)
+        labels = tuple(clean_label(name, "file", session.masked) for name, _ in files)
         single = len(files) == 1
         return Job(
             scripts,
@@ -126,27 +126,27 @@ async def execute_file(
             tuple(f"file:{label}" for label in labels),
             "execute" if single else "batch",
             batch=uuid.uuid4().hex[:12],
-            concurrency=_concurrency(services, None),
+            concurrency=_concurrency(session, None),
             notes=left_out,
         )
 
     made = await anyio.to_thread.run_sync(job)
-    items = await run_job(services, made, progress)
-    return await anyio.to_thread.run_sync(partial(answer_of, services, made, items, _asked(intent, queries), budget, images=images))
+    items = await run_job(session, made, progress)
+    return await anyio.to_thread.run_sync(partial(answer_of, session, made, items, _asked(intent, queries), budget, images=images))
 
 
-async def in_background(services: Session, job: Job, asked: Sequence[str], images: bool) -> Answer:
+async def in_background(session: Session, job: Job, asked: Sequence[str], images: bool) -> Answer:
     """Start the job and return its handle."""
     from sandboxmcp.tools.jobs import Background, new_handle, start
 
     background = Background(new_handle(), job, asked, images)
     background.job = replace(job, on_begin=background.begun)
-    await ask_before(services, job)
-    return await start(services, background)
+    await ask_before(session, job)
+    return await start(session, background)
 
 
-def _budget(services: Session, budget_tokens: int | None) -> int:
-    return checked_budget(services.settings.budget_tokens if budget_tokens is None else budget_tokens)
+def _budget(session: Session, budget_tokens: int | None) -> int:
+    return checked_budget(session.settings.budget_tokens if budget_tokens is None else budget_tokens)
 
 
 def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
@@ -154,8 +154,8 @@ def _asked(intent: str | None, queries: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(text.strip() for text in (intent or "", *queries) if text.strip()))
 
 
-def _concurrency(services: Session, asked: int | None) -> int:
-    return int(min(asked or services.settings.concurrency or os.cpu_count() or 1, _MOST_AT_ONCE))
+def _concurrency(session: Session, asked: int | None) -> int:
+    return int(min(asked or session.settings.concurrency or os.cpu_count() or 1, _MOST_AT_ONCE))
 
 
 def _notes(concurrency: int | None) -> tuple[str, ...]:
@@ -163,26 +163,26 @@ def _notes(concurrency: int | None) -> tuple[str, ...]:
     return (f"concurrency {concurrency} is more than {_MOST_AT_ONCE}, which was used",) if too_many else ()
 
 
-def _commands(services: Session, commands: Sequence[str | Mapping[str, Any]], timeout_s: float | None) -> tuple[Script, ...]:
+def _commands(session: Session, commands: Sequence[str | Mapping[str, Any]], timeout_s: float | None) -> tuple[Script, ...]:
     """Blocking: the first look at the languages imports what runs them."""
-    return tuple(_command(services, one, number, timeout_s) for number, one in enumerate(commands, 1))
+    return tuple(_command(session, one, number, timeout_s) for number, one in enumerate(commands, 1))
 
 
-def _command(services: Session, one: str | Mapping[str, Any], number: int, timeout_s: float | None) -> Script:
+def _command(session: Session, one: str | Mapping[str, Any], number: int, timeout_s: float | None) -> Script:
     fields: Mapping[str, Any] = {"command": one} if isinstance(one, str) else one
     code = fields.get("command", fields.get("code"))
     if not isinstance(code, str) or ("command" in fields and "code" in fields):
         raise UsageError(f"commands[{number - 1}] wants either `command` or `code`")
-    label = clean_label(fields.get("label", ""), f"#{number}", services.masked)
+    label = clean_label(fields.get("label", ""), f"#{number}", session.masked)
     language = fields.get("language", "shell")
     try:
-        return _script(services, label, code, language, fields.get("timeout_s", timeout_s), kernel=fields.get("kernel"))
+        return _script(session, label, code, language, fields.get("timeout_s", timeout_s), kernel=fields.get("kernel"))
     except UnknownLanguage:
         return Script(label, language[:60], code)  # its outcome says so, as of a language that is not installed; the others run
 
 
 def _script(
-    services: Session,
+    session: Session,
     label: str,
     code: str,
     language: str,
@@ -193,31 +193,31 @@ def _script(
     file: BoundFile | None = None,
 ) -> Script:
     where = f"{label}: " if label else ""
-    if language not in services.runner.languages():
-        raise UnknownLanguage(language, services.runner.languages())
+    if language not in session.runner.languages():
+        raise UnknownLanguage(language, session.runner.languages())
     code = code.removeprefix(BYTE_ORDER_MARK)
     if "\0" in code:
         raise UsageError(f"{where}the code holds a NUL byte, which no interpreter accepts", "Take it out or write it as \\0.")
     if not code.strip():
         raise UsageError(f"{where}the code is empty", "Give a script that prints what you want to know.")
-    seconds = services.settings.timeout_s if timeout_s is None else timeout_s
+    seconds = session.settings.timeout_s if timeout_s is None else timeout_s
     if not 0 < seconds <= 86_400:
         raise UsageError(f"{where}timeout_s is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
     if kernel is not None:
-        if services.masked(kernel) != kernel:
+        if session.masked(kernel) != kernel:
             raise UsageError(f"{where}the kernel's name looks like a credential", "Names are logged and listed. Choose another.")
-        services.runner.check_named(kernel, language)
-    return Script(label, language, code, float(seconds), kernel, _working_folder(services, cwd, language), file)
+        session.runner.check_named(kernel, language)
+    return Script(label, language, code, float(seconds), kernel, _working_folder(session, cwd, language), file)
 
 
-def _working_folder(services: Session, cwd: str | None, language: str) -> str | None:
+def _working_folder(session: Session, cwd: str | None, language: str) -> str | None:
     """The folder of the workspace that is meant. A link that leads out of it leads nowhere inside."""
     if cwd is None:
         return None
-    workspace = os.path.realpath(services.settings.workspace)
+    workspace = os.path.realpath(session.settings.workspace)
     folder = "" if "\0" in cwd else os.path.realpath(os.path.join(workspace, cwd))
     if not (folder == workspace or folder.startswith(workspace + "/")) or not os.path.isdir(folder):
         raise UsageError(f"cwd {cwd[:200]!r} is no folder of the project", f"It is relative to {workspace}.")
-    if language not in services.runner.binding_languages():
+    if language not in session.runner.binding_languages():
         raise UsageError(f"cwd cannot be set for {language}", "Change the folder in the code.")
     return folder

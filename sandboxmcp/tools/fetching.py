@@ -61,7 +61,7 @@ class Got:
 
 
 async def fetch_and_index(
-    services: Session,
+    session: Session,
     *,
     url: str | None = None,
     source: str | None = None,
@@ -81,25 +81,25 @@ async def fetch_and_index(
         UsageError: no URL, or too many. BrokenPack: no policy, so nothing is fetched. StoreError.
     """
     budget_tokens = checked_budget(budget_tokens)
-    wanted = await anyio.to_thread.run_sync(_wanted, url, source, requests, services.masked)
-    fetching = await anyio.to_thread.run_sync(_Fetching, services, 0.0 if force else ttl_s)
+    wanted = await anyio.to_thread.run_sync(_wanted, url, source, requests, session.masked)
+    fetching = await anyio.to_thread.run_sync(_Fetching, session, 0.0 if force else ttl_s)
     results: dict[int, Got] = {}
     limiter = anyio.CapacityLimiter(max(1, concurrency))
 
     async def one(index: int) -> None:
         results[index] = await anyio.to_thread.run_sync(fetching.get, wanted[index], limiter=limiter)
-        await progress(len(results), len(wanted), one_line(services.masked(f"{results[index].what} {wanted[index].url}"), 200))
+        await progress(len(results), len(wanted), one_line(session.masked(f"{results[index].what} {wanted[index].url}"), 200))
 
     async with anyio.create_task_group() as group:
         for index in range(len(wanted)):
             group.start_soon(one, index)
     got = [results[index] for index in range(len(wanted))]
-    return await anyio.to_thread.run_sync(_answer, services, got, intent, budget_tokens)
+    return await anyio.to_thread.run_sync(_answer, session, got, intent, budget_tokens)
 
 
-def fetch_blocking(services: Session, **arguments: Any) -> Answer:
+def fetch_blocking(session: Session, **arguments: Any) -> Answer:
     """The same for callers without an event loop."""
-    return anyio.run(partial(fetch_and_index, services, **arguments))
+    return anyio.run(partial(fetch_and_index, session, **arguments))
 
 
 def _without_fragment(url: str) -> str:
@@ -124,21 +124,21 @@ def _wanted(url: str | None, source: str | None, requests: Sequence[Mapping[str,
 class _Fetching:
     """One call's fetches. Its methods block and are called on several threads."""
 
-    def __init__(self, services: Session, ttl_s: float) -> None:
-        curl = services.engine.brokers().get("curl")
+    def __init__(self, session: Session, ttl_s: float) -> None:
+        curl = session.engine.brokers().get("curl")
         if curl is None or not curl.allowed:
             because = (curl.because if curl else "") or "no policy pack in force lets curl fetch"
             raise UsageError(f"the policy fetches nothing: {because}", "The user chooses another pack in policy_packs.")
-        self._services = services
+        self._session = session
         self._ttl_s = ttl_s
-        self._fetcher = Fetcher(services.gate, self._judge, domains=curl.hosts, tls=_tls(services))
+        self._fetcher = Fetcher(session.gate, self._judge, domains=curl.hosts, tls=_tls(session))
         self._turns: dict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(_PER_HOST))
 
     def get(self, wanted: Wanted) -> Got:
         """The page from the store while it is young enough, else from its server."""
-        store, project = self._services.store, self._services.project
+        store, project = self._session.store, self._session.project
         # A URL with a credential in it is stored without: what is stored may have been fetched with another one.
-        whole = self._services.masked(wanted.url) == wanted.url
+        whole = self._session.masked(wanted.url) == wanted.url
         known = store.pages.find(project, wanted.label, wanted.url) if whole else None
         age_s = max(0.0, time.time() - known.fetched_at) if known else 0.0
         if known and age_s < self._ttl_s:
@@ -156,38 +156,38 @@ class _Fetching:
             return Got(wanted, "failed", why=str(error))
 
     def _kept(self, wanted: Wanted, fetched: Fetched, known: Page | None) -> Got:
-        store, services, plain = self._services.store, self._services, False
+        store, session, plain = self._session.store, self._session, False
         if fetched.content is None:
             if known is None:
                 raise UsageError(f"{wanted.url} answered that nothing changed, without having been asked")
-            source = store.get(known.handle, project=services.project)
+            source = store.get(known.handle, project=session.project)
             etag, modified, what = fetched.etag or known.etag, fetched.modified or known.modified, "unchanged"
         else:
             page = read_page(store.workers, fetched.content, fetched.mime, fetched.charset, wanted.url)
-            new = NewSource(wanted.label, "page", services.project, services.id, path=services.masked(wanted.url), mime=page.mime)
+            new = NewSource(wanted.label, "page", session.project, session.id, path=session.masked(wanted.url), mime=page.mime)
             source = store.add(new, page.text)
             plain = page.plain
             etag, modified, what = fetched.etag, fetched.modified, "unchanged" if source.unchanged else "fetched"
-        url = services.masked(wanted.url)
-        store.pages.put(Page(services.project, wanted.label, url, source.handle, time.time(), etag, modified))
+        url = session.masked(wanted.url)
+        store.pages.put(Page(session.project, wanted.label, url, source.handle, time.time(), etag, modified))
         return Got(wanted, "fetched" if what == "fetched" else "unchanged", source, plain=plain)
 
     def _judge(self, url: str) -> str:
         """What the policy says of curl with the same URL in a kernel, it says of this."""
-        verdict = self._services.engine.judge(f"curl -fsSL -o page {shlex.quote(url)}", "shell")
+        verdict = self._session.engine.judge(f"curl -fsSL -o page {shlex.quote(url)}", "shell")
         return "" if verdict.action == "allow" else verdict.because or f"the policy says {verdict.action}"
 
     def _log(self, wanted: Wanted, refusal: str) -> None:
-        facts = {"session": self._services.id, "url": re.sub(r"\?.*", "?…", wanted.url), "refusal": refusal}
+        facts = {"session": self._session.id, "url": re.sub(r"\?.*", "?…", wanted.url), "refusal": refusal}
         try:
-            self._services.audit.add("fetch", facts)
+            self._session.audit.add("fetch", facts)
         except OSError as error:
             raise StoreError(f"The log cannot be written: {error.strerror}", "Free some disk space.") from None
 
 
-def _tls(services: Session) -> ssl.SSLContext:
+def _tls(session: Session) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    authorities = services.settings.network.authorities
+    authorities = session.settings.network.authorities
     if authorities is not None:
         try:
             context.load_verify_locations(authorities)
@@ -196,12 +196,12 @@ def _tls(services: Session) -> ssl.SSLContext:
     return context
 
 
-def _answer(services: Session, got: Sequence[Got], intent: str | None, budget_tokens: int) -> Answer:
+def _answer(session: Session, got: Sequence[Got], intent: str | None, budget_tokens: int) -> Answer:
     lines = [_line(one) for one in got]
     handles = tuple(dict.fromkeys(one.source.handle for one in got if one.source is not None))
     cited: tuple[str, ...] = ()
     if intent and handles:
-        found = find(services, intent, Scope(services.project, handles=handles))
+        found = find(session, intent, Scope(session.project, handles=handles))
         part = section(found, max(0, budget_tokens - total_cost(lines)), Seen(handles), titled=False, elsewhere="ctx_search")
         lines += part.lines
         cited = part.cited

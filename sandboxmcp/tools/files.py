@@ -25,7 +25,7 @@ _MOST_TOLD = 5
 """Files that are left out, by name."""
 
 
-def bound_files(services: Session, path: str | None, paths: Sequence[str]) -> tuple[list[tuple[str, BoundFile]], tuple[str, ...]]:
+def bound_files(session: Session, path: str | None, paths: Sequence[str]) -> tuple[list[tuple[str, BoundFile]], tuple[str, ...]]:
     """The files with the names to show them by, and a note of each that a glob matches and that may not be read. Blocking.
 
     Raises:
@@ -34,8 +34,8 @@ def bound_files(services: Session, path: str | None, paths: Sequence[str]) -> tu
     given = [*([path] if path is not None else []), *paths]
     if not given or (path is not None and paths):
         raise UsageError("give either `path` or `paths`", "A path, or a list of paths and globs such as logs/*.txt.")
-    project = Path(services.project)
-    roots = allowed_roots(services.settings)
+    project = Path(session.project)
+    roots = allowed_roots(session.settings)
     found = list(islice(dict.fromkeys(file for one in given for file in _files(one, project, roots)), MOST_FILES + 1))
     if not found:
         raise UsageError(
@@ -49,7 +49,7 @@ def bound_files(services: Session, path: str | None, paths: Sequence[str]) -> tu
     refused: list[UsageError] = []
     for file in found:
         try:
-            files.append((_shown(file, project), _bound(services, file)))
+            files.append((_shown(file, project), _bound(session, file)))
         except UsageError as error:
             if file in named:
                 raise
@@ -72,12 +72,12 @@ def _files(path: str, project: Path, roots: Sequence[Path]) -> Iterator[Path]:
         yield whole
 
 
-def _bound(services: Session, file: Path) -> BoundFile:
-    roots = allowed_roots(services.settings)
+def _bound(session: Session, file: Path) -> BoundFile:
+    roots = allowed_roots(session.settings)
     with opened(file, roots) as readable:
         real = Path(os.path.realpath(readable))
         refuse_secret(file, real, readable)
-    workspace = Path(os.path.realpath(services.settings.workspace))
+    workspace = Path(os.path.realpath(session.settings.workspace))
     if real.is_relative_to(workspace):
         return BoundFile(real)
     return BoundFile(real, partial(opened, real, roots))

@@ -25,27 +25,27 @@ _QUERY_TOKENS = 40
 """With less a query cannot even be answered by one cited line."""
 
 
-def find(services: Session, query: str, scope: Scope, sort: Literal["relevance", "recent"] = "relevance") -> Found:
+def find(session: Session, query: str, scope: Scope, sort: Literal["relevance", "recent"] = "relevance") -> Found:
     """The query with its hits, best first. Blocking.
 
     Raises:
         StoreError.
     """
     query = query.encode("utf-8", "replace").decode()  # arguments of a command need not be UTF-8
-    ranked = services.store.search(query, scope, sort=sort, limit=_RANKED)
-    sources = services.store.get_all({hit.handle for hit in ranked})
+    ranked = session.store.search(query, scope, sort=sort, limit=_RANKED)
+    sources = session.store.get_all({hit.handle for hit in ranked})
     every = _still_there([hit for hit in ranked if hit.handle in sources], sources)  # some may have been forgotten meanwhile
     told, others = told_once(every, {handle: source.digest for handle, source in sources.items()})
     hits, alike = folded(told, {handle for handle, source in sources.items() if source.kind == "log"})
-    others |= _with_counts(services, hits, others, alike)
-    best = [_widened(services, hit, sources[hit.handle]) for hit in hits[:_WIDENED]]
+    others |= _with_counts(session, hits, others, alike)
+    best = [_widened(session, hit, sources[hit.handle]) for hit in hits[:_WIDENED]]
     gone = {handle for handle, source in sources.items() if source.gone}
     shown = [_marked(hit) if hit.handle in gone else hit for hit in (*best, *hits[_WIDENED:])]
     return Found(query, tuple(shown), others, _is_capped(every))
 
 
 def _with_counts(
-    services: Session,
+    session: Session,
     hits: Sequence[Hit],
     others: Mapping[tuple[str, int], Others],
     alike: Mapping[tuple[str, int], Sequence[Hit]],
@@ -54,7 +54,7 @@ def _with_counts(
     counted: dict[tuple[str, int], Others] = {}
     for number, hit in enumerate(hit for hit in hits if (hit.handle, hit.first_line) in alike):
         place = hit.handle, hit.first_line
-        everywhere = services.store.count(hit.handle, phrase_of(hit), partial(repeats, hit)) - 1 if number < _COUNTED else 0
+        everywhere = session.store.count(hit.handle, phrase_of(hit), partial(repeats, hit)) - 1 if number < _COUNTED else 0
         counted[place] = replace(others.get(place, Others()), alike=max(len(alike[place]), everywhere))
     return counted
 
@@ -81,10 +81,10 @@ def _marked(hit: Hit) -> Hit:
     return replace(hit, label=hit.label + GONE)
 
 
-def _widened(services: Session, hit: Hit, source: Source) -> Hit:
+def _widened(session: Session, hit: Hit, source: Source) -> Hit:
     if source.kind != "code" or hit.partial or hit.last_line >= source.lines:
         return hit
-    following = services.store.read_lines(hit.handle, hit.last_line + 1, hit.last_line + _LINES)
+    following = session.store.read_lines(hit.handle, hit.last_line + 1, hit.last_line + _LINES)
     blank = next((index for index, line in enumerate(following) if not line.strip()), len(following))
     if not blank or not hit.text.strip():
         return hit

@@ -54,7 +54,7 @@ class _Tally:
 
 
 def index(
-    services: Session,
+    session: Session,
     *,
     content: str | None = None,
     path: str | None = None,
@@ -82,13 +82,13 @@ def index(
     if content is not None:
         if not content.strip():
             raise UsageError("content is empty", "Give a text with something in it.")
-        new = NewSource(clean_label(source or "", "text", services.masked), "text", services.project, services.id)
-        tally = _Tally([services.store.add(new, content)])
+        new = NewSource(clean_label(source or "", "text", session.masked), "text", session.project, session.id)
+        tally = _Tally([session.store.add(new, content)])
     else:
-        tally = _Tally(room=services.settings.limits.output)
+        tally = _Tally(room=session.settings.limits.output)
         for one in (path or "", *more):
             try:
-                _index_path(services, one, source, include, exclude, max_files, tally)
+                _index_path(session, one, source, include, exclude, max_files, tally)
             except UsageError as error:
                 if not more:
                     raise
@@ -97,38 +97,36 @@ def index(
 
 
 def _index_path(
-    services: Session, path: str, source: str | None, include: Sequence[str], exclude: Sequence[str], max_files: int, tally: _Tally
+    session: Session, path: str, source: str | None, include: Sequence[str], exclude: Sequence[str], max_files: int, tally: _Tally
 ) -> None:
-    roots = allowed_roots(services.settings)
-    project = Path(services.project)
+    roots = allowed_roots(session.settings)
+    project = Path(session.project)
     whole = meant(path, project)
     if os.path.isdir(whole):
         require_inside(whole, roots)
         files = walk(whole, include=include, exclude=exclude, left_out=tally.leave_out)
-        _index_files(services, files, whole, source, max_files, tally)
+        _index_files(session, files, whole, source, max_files, tally)
     elif is_glob(path) and not os.path.lexists(whole):
         files = matches(str(whole), project, roots, exclude=exclude, left_out=tally.leave_out)
         before = len(tally.refused)
-        if not _index_files(services, files, project, source, max_files, tally):
+        if not _index_files(session, files, project, source, max_files, tally):
             because = f" ({tally.refused[before]})" if tally.refused[before:] else ""
             fix = "A glob is relative to the project, and ignored files do not count."
             raise UsageError(f"no file matches {path[:200]!r}{because}", fix)
-    elif not _index_one(
-        services, whole, clean_label(source or f"file:{_relative(whole, project)}", "file", services.masked), tally
-    ):
+    elif not _index_one(session, whole, clean_label(source or f"file:{_relative(whole, project)}", "file", session.masked), tally):
         raise UsageError(f"{whole} is a binary file", "Only text is indexed.")
 
 
-def _index_files(services: Session, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
+def _index_files(session: Session, files: Iterator[Path], base: Path, source: str | None, max_files: int, tally: _Tally) -> int:
     """Says how many files there were, up to max_files."""
     number = 0
-    with services.store.together() as batch:
+    with session.store.together() as batch:
         for file in islice(files, max_files):
             number += 1
-            name = _relative(file, Path(services.project) if source is None else base)
-            label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file", services.masked)
+            name = _relative(file, Path(session.project) if source is None else base)
+            label = clean_label(f"{source}/{name}" if source else f"file:{name}", "file", session.masked)
             try:
-                if not _index_file(services, batch, file, label, tally):
+                if not _index_file(session, batch, file, label, tally):
                     tally.skip_binary(name)
             except UsageError as error:
                 tally.refused.append(one_line(error.what, 200))
@@ -137,16 +135,16 @@ def _index_files(services: Session, files: Iterator[Path], base: Path, source: s
     return number
 
 
-def _index_one(services: Session, file: Path, label: str, tally: _Tally) -> bool:
-    with services.store.together() as batch:
-        is_text = _index_file(services, batch, file, label, tally)
+def _index_one(session: Session, file: Path, label: str, tally: _Tally) -> bool:
+    with session.store.together() as batch:
+        is_text = _index_file(session, batch, file, label, tally)
     tally.sources += batch.sources
     return is_text
 
 
-def _index_file(services: Session, batch: Together, file: Path, label: str, tally: _Tally) -> bool:
+def _index_file(session: Session, batch: Together, file: Path, label: str, tally: _Tally) -> bool:
     """Says whether it is text and will be in the store with the batch."""
-    with opened(file, allowed_roots(services.settings)) as readable:
+    with opened(file, allowed_roots(session.settings)) as readable:
         refuse_secret(file, Path(os.path.realpath(readable)), readable)
         status = readable.stat()
         if status.st_size > tally.room:
@@ -157,7 +155,7 @@ def _index_file(services: Session, batch: Together, file: Path, label: str, tall
         with readable.open("rb") as stream:
             if _is_binary(stream.read(SAMPLE_BYTES), status.st_size):
                 return False
-        new = NewSource(label, "file", services.project, services.id, path=str(file), stamp=stamp_of(status))
+        new = NewSource(label, "file", session.project, session.id, path=str(file), stamp=stamp_of(status))
         try:
             stored = batch.add(new, readable)
         except OSError as error:
@@ -171,13 +169,13 @@ def _is_binary(beginning: bytes, size: int) -> bool:
     return b"\0" in beginning and not is_utf16(beginning, size)
 
 
-def index_again(services: Session, batch: Together, path: str, label: str) -> None:
+def index_again(session: Session, batch: Together, path: str, label: str) -> None:
     """Read a file that was stored before and has changed since.
 
     Raises:
         UsageError: it can no longer be read, or lies outside the roots by now. StoreError.
     """
-    _index_file(services, batch, Path(path), label, _Tally(room=services.settings.limits.output))
+    _index_file(session, batch, Path(path), label, _Tally(room=session.settings.limits.output))
 
 
 def stamp_of(status: os.stat_result) -> str:

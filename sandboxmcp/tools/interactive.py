@@ -27,8 +27,8 @@ _NO_HURRY_S = 86_400.0
 class Desk:
     """The kernels of this process by name, for one person or for a program of another process (tools/kernel_rpc.py)."""
 
-    def __init__(self, services: Session) -> None:
-        self._services = services
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def open(self, kernel: str, language: str) -> None:
         """Start the kernel unless it runs.
@@ -40,8 +40,8 @@ class Desk:
         runner = await self._runner()
         if language not in runner.languages():
             raise UnknownLanguage(language, runner.languages())
-        async with runner.session() as session:
-            await session.named.open(kernel, language)
+        async with runner.session() as sandbox:
+            await sandbox.named.open(kernel, language)
 
     async def run(
         self,
@@ -70,7 +70,7 @@ class Desk:
             kernel_must_run=kernel is not None,
             on_begin=on_begin,
         )
-        (item,) = await run_job(self._services, job)
+        (item,) = await run_job(self._session, job)
         facts = row(item)
         return {**facts, "kernel_ended": kernel is not None and facts["status"] != "denied" and not await self.alive(kernel)}
 
@@ -80,13 +80,13 @@ class Desk:
 
     async def alive(self, kernel: str) -> bool:
         """Whether the kernel runs."""
-        async with (await self._runner()).session() as session:
-            return session.named.alive(kernel)
+        async with (await self._runner()).session() as sandbox:
+            return sandbox.named.alive(kernel)
 
     async def busy(self, kernel: str) -> bool:
         """Whether the kernel runs something."""
-        async with (await self._runner()).session() as session:
-            return session.named.busy(kernel)
+        async with (await self._runner()).session() as sandbox:
+            return sandbox.named.busy(kernel)
 
     async def restart(self, kernel: str) -> None:
         """End the kernel and start it anew, empty.
@@ -94,8 +94,8 @@ class Desk:
         Raises:
             UsageError: there is no such kernel.
         """
-        async with (await self._runner()).session() as session:
-            await session.named.restart(kernel, "the shell's :restart")
+        async with (await self._runner()).session() as sandbox:
+            await sandbox.named.restart(kernel, "the shell's :restart")
 
     async def act(self, kernel: str, action: str, by: str) -> str | None:
         """Interrupt, restart or stop a kernel for someone else. Of an interrupt, what it came to (kernels/named_kernels.py).
@@ -103,31 +103,31 @@ class Desk:
         Raises:
             UsageError: there is no such kernel, or no such action.
         """
-        session = (await self._runner()).running
+        sandbox = (await self._runner()).running
         if action not in ("interrupt", "restart", "stop"):
             raise UsageError(f"there is no action {action[:40]!r}", "It is interrupt, restart or stop.")
-        if session is None:
+        if sandbox is None:
             raise UsageError(f"there is no kernel {kernel[:40]!r}", "None runs in this process.")
         if action == "interrupt":
-            return await session.named.interrupt(kernel, by)
-        await (session.named.restart(kernel, by) if action == "restart" else session.named.stop(kernel, by))
+            return await sandbox.named.interrupt(kernel, by)
+        await (sandbox.named.restart(kernel, by) if action == "restart" else sandbox.named.stop(kernel, by))
         return None
 
     async def complete(self, kernel: str, code: str, cursor: int) -> dict[str, Any]:
         """A complete_reply's content; empty while the kernel is busy."""
-        async with (await self._runner()).session() as session:
-            return await session.named.complete(kernel, code, cursor)
+        async with (await self._runner()).session() as sandbox:
+            return await sandbox.named.complete(kernel, code, cursor)
 
     async def inspect(self, kernel: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
         """An inspect_reply's content; empty while the kernel is busy."""
-        async with (await self._runner()).session() as session:
-            return await session.named.inspect(kernel, code, cursor, detail)
+        async with (await self._runner()).session() as sandbox:
+            return await sandbox.named.inspect(kernel, code, cursor, detail)
 
     async def states(self) -> list[dict[str, Any]]:
         """What each kernel is and has: name, language, busy, calls, age_s, idle_s, memory in bytes, variables."""
-        async with (await self._runner()).session() as session:
-            return [asdict(state) for state in await session.states()]
+        async with (await self._runner()).session() as sandbox:
+            return [asdict(state) for state in await sandbox.states()]
 
     async def _runner(self) -> Runner:
         """On a thread: the first look imports what runs everything."""
-        return await anyio.to_thread.run_sync(lambda: self._services.runner)
+        return await anyio.to_thread.run_sync(lambda: self._session.runner)

@@ -92,29 +92,29 @@ class Background:
                 await asyncio.wait([self.task])
 
 
-async def start(services: Session, background: Background) -> Answer:
+async def start(session: Session, background: Background) -> Answer:
     """Begin it and return its handle at once.
 
     Raises:
         UsageError: too many run already.
     """
-    mine = _of(services)
+    mine = _of(session)
     if sum(one.state == "running" for one in mine.values()) >= _MOST:
         raise UsageError(f"{_MOST} background jobs run already", "Wait for one (ctx_jobs), or cancel one.")
     mine[background.handle] = background
-    await anyio.to_thread.run_sync(_record, services, background)
-    background.task = asyncio.get_running_loop().create_task(_run(services, background))
+    await anyio.to_thread.run_sync(_record, session, background)
+    background.task = asyncio.get_running_loop().create_task(_run(session, background))
     text = f"{background.handle}: started; ctx_jobs(action=result, job={background.handle}) has its output, cancel stops it"
-    return answer([text], services.settings.budget_tokens, {"job": background.handle, "state": "running"})
+    return answer([text], session.settings.budget_tokens, {"job": background.handle, "state": "running"})
 
 
 def new_handle() -> str:
     return "j" + secrets.token_hex(3)
 
 
-async def _run(services: Session, background: Background) -> None:
+async def _run(session: Session, background: Background) -> None:
     try:
-        await run_job(services, background.job, items=background.items)
+        await run_job(session, background.job, items=background.items)
     except SandboxmcpError as error:
         background.error = error
     except asyncio.CancelledError:
@@ -127,10 +127,10 @@ async def _run(services: Session, background: Background) -> None:
     finally:
         background.ended = time.monotonic()
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(_record, services, background)
+            await anyio.to_thread.run_sync(_record, session, background)
 
 
-async def jobs(services: Session, *, action: str = "list", job: str | None = None, budget_tokens: int) -> Answer:
+async def jobs(session: Session, *, action: str = "list", job: str | None = None, budget_tokens: int) -> Answer:
     """The tool `ctx_jobs`.
 
     Raises:
@@ -138,18 +138,18 @@ async def jobs(services: Session, *, action: str = "list", job: str | None = Non
     """
     budget_tokens = checked_budget(budget_tokens)
     if action == "list":
-        return await anyio.to_thread.run_sync(_listed, services, budget_tokens)
+        return await anyio.to_thread.run_sync(_listed, session, budget_tokens)
     if job is None:
         raise UsageError(f"{action} wants a job", "ctx_jobs lists them.")
-    background = _of(services).get(job)
+    background = _of(session).get(job)
     if background is None:
-        return await anyio.to_thread.run_sync(_elsewhere, services, job, action, budget_tokens)
+        return await anyio.to_thread.run_sync(_elsewhere, session, job, action, budget_tokens)
     if action == "cancel":
         await background.stop("")
-    return await anyio.to_thread.run_sync(_result, services, background, budget_tokens)
+    return await anyio.to_thread.run_sync(_result, session, background, budget_tokens)
 
 
-def _result(services: Session, background: Background, budget: int) -> Answer:
+def _result(session: Session, background: Background, budget: int) -> Answer:
     if background.error is not None:
         return failure(background.error, budget)
     facts = {"job": background.handle, "state": background.state, "wall_s": round(background.wall_s, 3)}
@@ -160,11 +160,11 @@ def _result(services: Session, background: Background, budget: int) -> Answer:
     if not background.items:
         return answer([f"{background.handle}: cancelled before it began"], budget, facts)
     items = [background.items[index] for index in sorted(background.items)]
-    return answer_of(services, background.job, items, background.asked, budget, images=background.images, facts=facts)
+    return answer_of(session, background.job, items, background.asked, budget, images=background.images, facts=facts)
 
 
-def _listed(services: Session, budget: int) -> Answer:
-    rows = [_row(services, record) for record in _records(services)]
+def _listed(session: Session, budget: int) -> Answer:
+    rows = [_row(session, record) for record in _records(session)]
     lines = [_line(told) for told in rows] or ["no background jobs; ctx_execute with background=true starts one"]
     return answer(lines, budget, {"jobs": rows})
 
@@ -174,11 +174,11 @@ def _line(told: dict[str, Any]) -> str:
     return ", ".join([*parts, *told["handles"]]) + (f"; {told['note']}" if told["note"] else "")
 
 
-def _row(services: Session, record: dict[str, Any]) -> dict[str, Any]:
+def _row(session: Session, record: dict[str, Any]) -> dict[str, Any]:
     """A record as it stands now: one that its server did not finish is lost."""
-    mine = _of(services).get(str(record["job"]))
+    mine = _of(session).get(str(record["job"]))
     if mine is not None:
-        record = _facts(services, mine)
+        record = _facts(session, mine)
     state, note = record["state"], str(record.get("note", ""))
     if state == "running" and mine is None:
         alive = start_mark(int(record["pid"])) == record["mark"]
@@ -188,43 +188,43 @@ def _row(services: Session, record: dict[str, Any]) -> dict[str, Any]:
     return {key: record[key] for key in ("job", "language", "wall_s", "handles")} | {"state": state, "note": note}
 
 
-def _elsewhere(services: Session, handle: str, action: str, budget: int) -> Answer:
+def _elsewhere(session: Session, handle: str, action: str, budget: int) -> Answer:
     """A job of another server: that one is asked while the job runs; later its record and the store tell."""
     from sandboxmcp.tools.recalling import recalled_answer
 
-    records = {str(record["job"]): record for record in _records(services)}
+    records = {str(record["job"]): record for record in _records(session)}
     if handle not in records:
         known = ", ".join(list(records)[:10]) or "none"
         raise UsageError(f"there is no job {handle[:40]!r}", f"Known: {known}.")
     record = records[handle]
-    told = _row(services, record)
+    told = _row(session, record)
     if told["state"] == "running elsewhere":
-        return _asked_of_owner(services, record, action, budget)
+        return _asked_of_owner(session, record, action, budget)
     if told["state"] == "lost" or not record.get("items"):
         return answer([_line(told)], budget, told, is_error=told["state"] == "lost")
     facts = {"job": handle, "state": told["state"]} | ({"note": told["note"]} if told["note"] else {})
-    return recalled_answer(services, record["items"][0], record["language"], record.get("asked", ()), budget, facts)
+    return recalled_answer(session, record["items"][0], record["language"], record.get("asked", ()), budget, facts)
 
 
-def _asked_of_owner(services: Session, record: dict[str, Any], action: str, budget: int) -> Answer:
+def _asked_of_owner(session: Session, record: dict[str, Any], action: str, budget: int) -> Answer:
     """The other server's answer, given by it within the same budget."""
     from sandboxmcp.tools.kernel_client import ask_owner
 
     request = {"op": "job", "job": record["job"], "action": action, "budget_tokens": budget}
-    told = ask_owner(services.registry.folder / str(record.get("door", "")), int(record["pid"]), request)
+    told = ask_owner(session.registry.folder / str(record.get("door", "")), int(record["pid"]), request)
     return Answer(str(told["text"]), dict(told["facts"]), bool(told["is_error"]))
 
 
-def _of(services: Session) -> dict[str, Background]:
-    found: dict[str, Background] = services.jobs
+def _of(session: Session) -> dict[str, Background]:
+    found: dict[str, Background] = session.jobs
     return found
 
 
-def _facts(services: Session, background: Background) -> dict[str, Any]:
+def _facts(session: Session, background: Background) -> dict[str, Any]:
     handles = [stream.source.handle for index in sorted(background.items) for stream in background.items[index].streams]
     return {
         "job": background.handle,
-        "project": services.project,
+        "project": session.project,
         "language": background.job.scripts[0].language,
         "state": background.state,
         "note": background.note,
@@ -233,35 +233,35 @@ def _facts(services: Session, background: Background) -> dict[str, Any]:
         "asked": list(background.asked),
         "items": [row(background.items[index]) for index in sorted(background.items)],
         "pid": os.getpid(),
-        "door": services.registry.door.name,
+        "door": session.registry.door.name,
         "mark": start_mark(os.getpid()),
         "at": time.time() - (time.monotonic() - background.started),
     }
 
 
-def _folder(services: Session) -> Path:
-    return services.settings.data_dir / "jobs"
+def _folder(session: Session) -> Path:
+    return session.settings.data_dir / "jobs"
 
 
-def _record(services: Session, background: Background) -> None:
+def _record(session: Session, background: Background) -> None:
     """Written whole or not at all. A full disk does not stop a job."""
-    folder = _folder(services)
+    folder = _folder(session)
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, new = folder / f"{background.handle}.json", folder / f"{background.handle}.new"
         with os.fdopen(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as stream:
-            json.dump(masked_facts(services.masked, _facts(services, background)), stream)
+            json.dump(masked_facts(session.masked, _facts(session, background)), stream)
         new.replace(file)
 
 
-def _records(services: Session) -> list[dict[str, Any]]:
+def _records(session: Session) -> list[dict[str, Any]]:
     """The records of this project, newest first; old ones are removed on the way."""
     found = []
-    for file in _folder(services).glob("*.json"):
+    for file in _folder(session).glob("*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             record = json.loads(file.read_text())
             if time.time() - float(record["at"]) > _KEPT_S:
                 file.unlink()
-            elif record["project"] == services.project:
+            elif record["project"] == session.project:
                 found.append(record)
     return sorted(found, key=lambda record: -float(record["at"]))

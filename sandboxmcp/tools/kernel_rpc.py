@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def shared(services: Session) -> AsyncIterator[None]:
+async def shared(session: Session) -> AsyncIterator[None]:
     """Take requests while the block lasts. Where no socket can be made, nothing is shared and the rest goes on."""
-    door = services.registry.door
+    door = session.registry.door
     try:
         listener = _listener(door)
     except OSError:
@@ -55,7 +55,7 @@ async def shared(services: Session) -> AsyncIterator[None]:
     clients: set[asyncio.Task[None]] = set()
 
     def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(_Client(services, reader, writer).serve())
+        task = asyncio.create_task(_Client(session, reader, writer).serve())
         clients.add(task)
         task.add_done_callback(clients.discard)
 
@@ -68,7 +68,7 @@ async def shared(services: Session) -> AsyncIterator[None]:
             task.cancel()
         with contextlib.suppress(OSError):
             door.unlink()
-        services.registry.close()
+        session.registry.close()
 
 
 def _listener(door: Path) -> socket.socket:
@@ -88,9 +88,9 @@ def _listener(door: Path) -> socket.socket:
 class _Client:
     """One connection."""
 
-    def __init__(self, services: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._services = services
-        self._desk = Desk(services)
+    def __init__(self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._session = session
+        self._desk = Desk(session)
         self._reader = reader
         self._writer = writer
         self._who = f"process {_peer(writer)[0]} of the same user"
@@ -174,7 +174,7 @@ class _Client:
 
     async def _job(self, asked: dict[str, Any]) -> dict[str, Any]:
         action, budget = asked["action"], int(asked["budget_tokens"])
-        reply = await jobs(self._services, action=action, job=asked["job"], budget_tokens=budget)
+        reply = await jobs(self._session, action=action, job=asked["job"], budget_tokens=budget)
         return {"text": reply.text, "facts": dict(reply.structured), "is_error": reply.is_error}
 
     async def _interrupt(self, asked: dict[str, Any]) -> None:

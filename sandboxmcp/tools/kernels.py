@@ -33,32 +33,32 @@ _DONE: Mapping[str, str] = {
 }
 
 
-async def kernels(services: Session, *, action: str = "list", kernel: str | None = None, budget_tokens: int) -> Answer:
+async def kernels(session: Session, *, action: str = "list", kernel: str | None = None, budget_tokens: int) -> Answer:
     """List the kernels, or do something with one.
 
     Raises:
         UsageError: there is no such kernel, or the action needs one.
     """
     budget_tokens = checked_budget(budget_tokens)
-    runner = await anyio.to_thread.run_sync(lambda: services.runner)
-    session = runner.running
+    runner = await anyio.to_thread.run_sync(lambda: session.runner)
+    sandbox = runner.running
     if action == "list":
-        return await _listed(session, runner, budget_tokens)
+        return await _listed(sandbox, runner, budget_tokens)
     if kernel is None:
         raise UsageError(f"{action} wants a kernel", "ctx_kernels lists them.")
-    if session is None:
+    if sandbox is None:
         raise UsageError(f"there is no kernel {kernel[:40]!r}", "None runs. A first call with this name starts it.")
     facts = {"kernel": kernel, "action": action}
     if action == "interrupt":
-        state = await session.named.interrupt(kernel, f"{_BY} interrupt")
+        state = await sandbox.named.interrupt(kernel, f"{_BY} interrupt")
         return answer([f"{kernel}: {INTERRUPTED[state]}"], budget_tokens, facts | {"state": state}, is_error=state == "runs on")
     by = f"{_BY} {action}"
-    await (session.named.restart(kernel, by) if action == "restart" else session.named.stop(kernel, by))
+    await (sandbox.named.restart(kernel, by) if action == "restart" else sandbox.named.stop(kernel, by))
     return answer([f"{kernel}: {_DONE[action]}"], budget_tokens, facts)
 
 
-async def _listed(session: RunSession | None, runner: Runner, budget_tokens: int) -> Answer:
-    states = [] if session is None else [asdict(state) for state in await session.states()]
+async def _listed(sandbox: RunSession | None, runner: Runner, budget_tokens: int) -> Answer:
+    states = [] if sandbox is None else [asdict(state) for state in await sandbox.states()]
     lines = [f"note: {notice}" for notice in runner.take_notices()] + [_line(state) for state in states]
     lines += [] if states else ["no named kernels run; ctx_execute with `kernel` starts one"]
     facts = [{**state, "age_s": round(state["age_s"], 1), "idle_s": round(state["idle_s"], 1)} for state in states]

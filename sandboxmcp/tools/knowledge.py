@@ -23,7 +23,7 @@ _LISTED = 1_000
 
 
 def search(
-    services: Session,
+    session: Session,
     queries: Sequence[str],
     *,
     source: str | None = None,
@@ -42,16 +42,16 @@ def search(
     asked = [text.strip() for text in queries if text.strip()]
     if not asked:
         raise UsageError("queries is empty", "Give at least one with a word in it.")
-    where = _scope(services, scope, source, kind)
-    services.store.adopt_late()
-    waiting = refresh(services, Scope(where.project, source=where.source)).waiting
+    where = _scope(session, scope, source, kind)
+    session.store.adopt_late()
+    waiting = refresh(session, Scope(where.project, source=where.source)).waiting
     order: Literal["relevance", "recent"] = "recent" if sort == "recent" else "relevance"
     answered = affordable(asked, budget_tokens)
-    note = [*unanswered(len(asked) - answered), *_missing(waiting, services.store.unadopted, services.store.read_only)]
-    found = [find(services, query, where, order) for query in asked[:answered]]
+    note = [*unanswered(len(asked) - answered), *_missing(waiting, session.store.unadopted, session.store.read_only)]
+    found = [find(session, query, where, order) for query in asked[:answered]]
     sections = _share(found, limit, budget_tokens - total_cost(note))
     lines = [line for part in sections for line in part.lines]
-    if source and not any(one.hits for one in found) and not services.store.sources(where, limit=1):
+    if source and not any(one.hits for one in found) and not session.store.sources(where, limit=1):
         lines = [f"no source has {one_line(source, 60)!r} in its label; ctx_sources lists them"]
     facts = {"queries": query_facts(found, sections)} | ({"waiting_files": waiting} if waiting else {})
     return answer([*lines, *note], budget_tokens, facts)
@@ -66,10 +66,10 @@ def _missing(changed: int, unadopted: int, read_only: bool) -> list[str]:
     return lines
 
 
-def _scope(services: Session, scope: str, source: str | None, kind: ContentKind | None) -> Scope:
-    project = None if scope == "all" else services.project
-    session = services.id if scope == "session" else None
-    return Scope(project, session=session, source=source or None, kind=kind)
+def _scope(session: Session, scope: str, source: str | None, kind: ContentKind | None) -> Scope:
+    project = None if scope == "all" else session.project
+    within = session.id if scope == "session" else None
+    return Scope(project, session=within, source=source or None, kind=kind)
 
 
 def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> list[Section]:
@@ -86,7 +86,7 @@ def _share(found: Sequence[Found], limit: int | None, budget_tokens: int) -> lis
 
 
 def sources(
-    services: Session, *, action: str = "list", source: str | None = None, handle: str | None = None, budget_tokens: int
+    session: Session, *, action: str = "list", source: str | None = None, handle: str | None = None, budget_tokens: int
 ) -> Answer:
     """What is stored in this project, newest first; or forget what is named.
 
@@ -98,8 +98,8 @@ def sources(
     """
     budget_tokens = checked_budget(budget_tokens)
     if action == "forget":
-        return _forget(services, source, handle, budget_tokens)
-    listed = [services.store.get(handle, project=services.project)] if handle else _listed(services, source)
+        return _forget(session, source, handle, budget_tokens)
+    listed = [session.store.get(handle, project=session.project)] if handle else _listed(session, source)
     rows = [_row(one) for one in listed]
     lines = first_fitting(rows, budget_tokens - cost(_left_out(_LISTED)))
     left = len(rows) - len(lines)
@@ -111,33 +111,33 @@ def _left_out(number: int) -> str:
     return f"+{counted(number, 'more source')}: narrow with source, or raise budget_tokens"
 
 
-def _listed(services: Session, source: str | None) -> list[Source]:
-    refresh(services, Scope(services.project, source=source or None))
-    return services.store.sources(Scope(services.project, source=source or None), limit=_LISTED)
+def _listed(session: Session, source: str | None) -> list[Source]:
+    refresh(session, Scope(session.project, source=source or None))
+    return session.store.sources(Scope(session.project, source=source or None), limit=_LISTED)
 
 
-def _forget(services: Session, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
+def _forget(session: Session, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
     if not source and not handle:
         raise UsageError("nothing is named to forget", "Give a `handle`, or a `source`: its label.")
     if handle:
-        doomed = [services.store.get(one, project=services.project) for one in handle.replace(",", " ").split()]
+        doomed = [session.store.get(one, project=session.project) for one in handle.replace(",", " ").split()]
     else:
-        found = _every(services, source or "")
+        found = _every(session, source or "")
         doomed = [one for one in found if one.label == source] or found
         if not doomed:
             raise UsageError(f"no source has {source!r} in its label", "See action=list.")
         if len(doomed) > 1 and doomed is found:
             return _ambiguous(found, source or "", budget_tokens)
-    number = services.store.forget([one.handle for one in doomed], project=services.project)
+    number = session.store.forget([one.handle for one in doomed], project=session.project)
     return answer(
         [f"forgot {counted(number, 'source')}: " + ", ".join(one.handle for one in doomed)], budget_tokens, {"forgotten": number}
     )
 
 
-def _every(services: Session, source: str) -> list[Source]:
+def _every(session: Session, source: str) -> list[Source]:
     """All sources with this in their label, however many."""
     found: list[Source] = []
-    while page := services.store.sources(Scope(services.project, source=source), limit=_LISTED, offset=len(found)):
+    while page := session.store.sources(Scope(session.project, source=source), limit=_LISTED, offset=len(found)):
         found += page
     return found
 

@@ -22,7 +22,7 @@ _MOST = 1_000_000
 
 
 def purge(
-    services: Session,
+    session: Session,
     *,
     scope: str | None = None,
     source: str | None = None,
@@ -39,25 +39,25 @@ def purge(
     """
     budget_tokens = checked_budget(budget_tokens)
     if confirm:
-        return _delete(services, confirm, budget_tokens)
+        return _delete(session, confirm, budget_tokens)
     if not dry_run:
         raise UsageError("nothing is deleted without a preview", "Call without dry_run, then again with its token as `confirm`.")
-    doomed = _doomed(services, scope, source, handle)
+    doomed = _doomed(session, scope, source, handle)
     if not doomed:
         return answer(["nothing is stored there"], budget_tokens, {"sources": 0, "bytes": 0, "confirm": None})
-    token = services.store.previews.put(services.project, [one.handle for one in doomed])
+    token = session.store.previews.put(session.project, [one.handle for one in doomed])
     return _preview(doomed, token, budget_tokens)
 
 
-def _doomed(services: Session, scope: str | None, source: str | None, handle: str | None) -> Sequence[Source]:
-    store, project = services.store, services.project
+def _doomed(session: Session, scope: str | None, source: str | None, handle: str | None) -> Sequence[Source]:
+    store, project = session.store, session.project
     if scope == "source" and handle:
         return [store.get(handle, project=project)]
     if scope == "source" and not source:
         raise UsageError("scope=source wants to know which", "Give a `handle`, or a `source` that labels contain.")
     scopes = {
         "source": Scope(project, source=source),
-        "session": Scope(project, session=services.id),
+        "session": Scope(project, session=session.id),
         "project": Scope(project),
         "all": Scope(None),
     }
@@ -80,12 +80,12 @@ def _preview(doomed: Sequence[Source], token: str, budget_tokens: int) -> Answer
     return answer([head, *shown, *([f"+{counted(left, 'more source')}"] if left else [])], budget_tokens, facts)
 
 
-def _delete(services: Session, token: str, budget_tokens: int) -> Answer:
-    handles = services.store.previews.take(services.project, token.strip())
+def _delete(session: Session, token: str, budget_tokens: int) -> Answer:
+    handles = session.store.previews.take(session.project, token.strip())
     if handles is None:
         raise UsageError(
             f"{token[:40]!r} is not a token that works (any more)",
             "Preview again: a token works once, for a minute, in its project.",
         )
-    number = services.store.forget_all(handles)
+    number = session.store.forget_all(handles)
     return answer([f"deleted {counted(number, 'source')}"], budget_tokens, {"deleted": number})

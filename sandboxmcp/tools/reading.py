@@ -20,7 +20,7 @@ _LABEL_SHARE = 0.15
 
 
 def read(
-    services: Session,
+    session: Session,
     *,
     handle: str | None = None,
     from_line: int | None = None,
@@ -49,16 +49,16 @@ def read(
     if ":" in handle:
         handle, first, last = parse_citation(handle)
         from_line, to_line = from_line or first, to_line or last
-    source = services.store.get(handle, project=None if scope == "all" else services.project)
+    source = session.store.get(handle, project=None if scope == "all" else session.project)
     if around and not cursor:
-        return _around(services, source, *cited, budget_tokens)
+        return _around(session, source, *cited, budget_tokens)
     start = parse_cursor(cursor) if cursor else Cursor(from_line or 1)
     last = min(to_line or source.lines, source.lines)
     _require(source, start.line, last)
     if grep:
-        return _grep(services, source, grep, start.line, last, budget_tokens)
+        return _grep(session, source, grep, start.line, last, budget_tokens)
     room = _room(source, budget_tokens)
-    shown = page_from(lambda first, last: services.store.read_lines(source.handle, first, last), start, last, room)
+    shown = page_from(lambda first, last: session.store.read_lines(source.handle, first, last), start, last, room)
     return _page(source, shown, budget_tokens)
 
 
@@ -75,9 +75,9 @@ def _require(source: Source, first: int, last: int) -> None:
         raise UsageError(f"lines {first} to {last} are none", "to_line must not be before from_line.")
 
 
-def _around(services: Session, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
+def _around(session: Session, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
     _require(source, first, max(first, last))
-    fetch = lambda low, high: services.store.read_lines(source.handle, low, high)  # noqa: E731
+    fetch = lambda low, high: session.store.read_lines(source.handle, low, high)  # noqa: E731
     last = min(max(first, last), source.lines)
     return _page(source, page_around(fetch, first, last, source.lines, _room(source, budget_tokens)), budget_tokens)
 
@@ -104,8 +104,8 @@ def _next(cursor: Cursor) -> str:
     return f"more: cursor={cursor}"
 
 
-def _grep(services: Session, source: Source, needle: str, first: int, last: int, budget_tokens: int) -> Answer:
-    matches = services.store.grep(source.handle, needle, first=first, last=last, limit=_MATCHES)
+def _grep(session: Session, source: Source, needle: str, first: int, last: int, budget_tokens: int) -> Answer:
+    matches = session.store.grep(source.handle, needle, first=first, last=last, limit=_MATCHES)
     page = Page(budget_tokens - cost(_next(Cursor(source.lines))) - 1)
     title = f'{source.handle}: lines with "{one_line(needle, 60)}"'
     page.add_cut(title if matches else f"{title}: none", page.room // 2)

@@ -16,33 +16,33 @@ from sandboxmcp.tools.script_runs import Job
 
 
 def recalled_answer(
-    services: Session, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
+    session: Session, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
 ) -> Answer:
     """The answer to a single execution. `row` is as receipt.row gives it, `facts` are added to the structured ones. Blocking."""
-    item = recalled_item(services, row, language)
+    item = recalled_item(session, row, language)
     batch = next((stream.source.batch for stream in item.streams if stream.source.batch), "")
     job = Job((item.outcome.script,), ("",), (f"execute:{language}",), "execute", batch)
-    return answer_of(services, job, [item], asked, budget, facts=facts)
+    return answer_of(session, job, [item], asked, budget, facts=facts)
 
 
-def recalled_item(services: Session, row: Mapping[str, Any], language: str) -> Item:
+def recalled_item(session: Session, row: Mapping[str, Any], language: str) -> Item:
     """The item with those of its streams and artifacts that are still stored."""
     outcome = Outcome(
         Script("", language, ""), row["status"], row["exit_code"], float(row["wall_s"]), reason=str(row.get("reason", ""))
     )
-    stored = [_source(services, one["handle"]) for one in row.get("artifacts", ())]
+    stored = [_source(session, one["handle"]) for one in row.get("artifacts", ())]
     artifacts = tuple(one for one in stored if one is not None)
-    return Item("", outcome, _stream(services, row.get("handle")), _stream(services, row.get("stderr")), artifacts)
+    return Item("", outcome, _stream(session, row.get("handle")), _stream(session, row.get("stderr")), artifacts)
 
 
-def _stream(services: Session, handle: str | None) -> Stream | None:
-    source = _source(services, handle) if handle else None
-    return None if source is None else stored_stream(services, source)
+def _stream(session: Session, handle: str | None) -> Stream | None:
+    source = _source(session, handle) if handle else None
+    return None if source is None else stored_stream(session, source)
 
 
-def _source(services: Session, handle: str) -> Source | None:
+def _source(session: Session, handle: str) -> Source | None:
     """None: it has been forgotten meanwhile."""
     try:
-        return services.store.get(handle, project=services.project)
+        return session.store.get(handle, project=session.project)
     except UsageError:
         return None

@@ -32,16 +32,16 @@ class Refreshed:
     waiting: int = 0
 
 
-def refresh(services: Session, scope: Scope) -> Refreshed:
+def refresh(session: Session, scope: Scope) -> Refreshed:
     """Bring the files of this project that are in scope up to date; those of other projects stay as they are.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    if scope.project != services.project:
+    if scope.project != session.project:
         return Refreshed()
     changed, gone, back = [], [], []
-    for file in services.store.files(scope, _LOOKED_AT):
+    for file in session.store.files(scope, _LOOKED_AT):
         try:
             stamp = stamp_of(os.stat(_real(file.path)))
         except (OSError, ValueError):
@@ -56,17 +56,17 @@ def refresh(services: Session, scope: Scope) -> Refreshed:
     with suppress(StoreError):  # a store that is full or may only be read is searched as it is
         for handles, are_gone in ((gone, True), (back, False)):
             if handles:
-                services.store.mark_gone(handles, are_gone)
+                session.store.mark_gone(handles, are_gone)
         if changed:
-            again = _read_again(services, changed[:_READ_AGAIN])
+            again = _read_again(session, changed[:_READ_AGAIN])
     return Refreshed(again, len(changed) - again)
 
 
-def _read_again(services: Session, files: Sequence[StoredFile]) -> int:
-    with services.store.together() as batch:
+def _read_again(session: Session, files: Sequence[StoredFile]) -> int:
+    with session.store.together() as batch:
         for file in files:
             with suppress(UsageError):  # unreadable by now, or moved out of the project: what was stored stays
-                index_again(services, batch, _real(file.path), file.label)
+                index_again(session, batch, _real(file.path), file.label)
     return len(files)
 
 

@@ -18,7 +18,7 @@ _LINE_BYTES = 2_000
 """More of one line is never shown in an extract."""
 
 
-def remember(services: Session, outcome: Outcome, *, label: str, source_label: str, origin: Origin, batch: str) -> Item:
+def remember(session: Session, outcome: Outcome, *, label: str, source_label: str, origin: Origin, batch: str) -> Item:
     """Store everything that the outcome captured (its files are taken away) and return what an answer needs of it.
 
     `label` is how the answer names the item, `source_label` how the store does. Blocking; call it on a thread.
@@ -28,36 +28,36 @@ def remember(services: Session, outcome: Outcome, *, label: str, source_label: s
     """
 
     begun = time.perf_counter()
-    base = NewSource(source_label, origin, services.project, services.id, batch=batch)
+    base = NewSource(source_label, origin, session.project, session.id, batch=batch)
     captured = [(replace(base, origin="artifact", mime=artifact.mime), artifact.path) for artifact in outcome.artifacts]
     streams = [(outcome.stdout, ""), (outcome.stderr, " stderr")]
     kept = [(stream, suffix) for stream, suffix in streams if stream is not None and stream.kept]
     captured += [(replace(base, label=source_label + suffix, total_bytes=stream.total), stream.path) for stream, suffix in kept]
     for stream, _ in streams:
         _remove_empty(stream)
-    sources = _added(services, captured)
+    sources = _added(session, captured)
     artifacts = sources[: len(outcome.artifacts)]
-    shown = {suffix: stored_stream(services, one) for (_, suffix), one in zip(kept, sources[len(artifacts) :], strict=True)}
+    shown = {suffix: stored_stream(session, one) for (_, suffix), one in zip(kept, sources[len(artifacts) :], strict=True)}
     stored_s = time.perf_counter() - begun
     return Item(label, outcome, shown.get(""), shown.get(" stderr"), tuple(artifacts), stored_s=stored_s)
 
 
-def _added(services: Session, captured: Sequence[tuple[NewSource, Path]]) -> list[Source]:
+def _added(session: Session, captured: Sequence[tuple[NewSource, Path]]) -> list[Source]:
     sources: list[Source] = []
     try:
         for new, path in captured:
-            sources.append(services.store.add(new, path, consume=True))
+            sources.append(session.store.add(new, path, consume=True))
     except StoreError as error:
         left = captured[len(sources) :]
-        services.store.owe(left)
+        session.store.owe(left)
         kept = "What the run wrote is kept, and stored as soon as sandboxmcp can"
         raise type(error)(f"{error.what}. {kept}: {left[0][1].with_suffix('')}.*", error.fix) from None
     return sources
 
 
-def stored_stream(services: Session, source: Source) -> Stream:
+def stored_stream(session: Session, source: Source) -> Stream:
     """What an answer needs of a stored stream. Blocking."""
-    store = services.store
+    store = session.store
     if source.total_bytes <= THRESHOLD:
         return short_stream(source, store.read_lines(source.handle, 1, max(source.lines, 1)))
     head, tail = store.head_tail(source.handle, HEAD_LINES, TAIL_LINES, line_bytes=_LINE_BYTES)
@@ -65,23 +65,23 @@ def stored_stream(services: Session, source: Source) -> Stream:
     return Stream(source, None, tuple(enumerate(head, 1)), (), tuple(enumerate(tail, after)))
 
 
-def with_error_lines(services: Session, stream: Stream) -> Stream:
+def with_error_lines(session: Session, stream: Stream) -> Stream:
     """The stream with the lines of its index that look like errors, for an answer that no query narrows. Blocking."""
     if stream.whole is not None:
         return stream
-    hits = services.store.search(ERROR_WORDS, Scope(services.project, handles=(stream.source.handle,)))
-    rows = dict(row for hit in hits for row in _numbered(services, hit))
+    hits = session.store.search(ERROR_WORDS, Scope(session.project, handles=(stream.source.handle,)))
+    rows = dict(row for hit in hits for row in _numbered(session, hit))
     return replace(stream, errors=tuple(error_lines(sorted(rows.items()))))
 
 
-def _numbered(services: Session, hit: Hit) -> list[tuple[int, str]]:
+def _numbered(session: Session, hit: Hit) -> list[tuple[int, str]]:
     """The hit's lines with their numbers. Parts of very long lines do not say which line they are of: those are read again."""
     lines = hit.text.split("\n")
     if not hit.partial:
         return list(enumerate(lines, hit.first_line))
     if hit.first_line == hit.last_line:
         return [(hit.first_line, next(filter(looks_like_error, lines), lines[0]))]
-    whole = services.store.read_lines(hit.handle, hit.first_line, hit.last_line, line_bytes=_LINE_BYTES)
+    whole = session.store.read_lines(hit.handle, hit.first_line, hit.last_line, line_bytes=_LINE_BYTES)
     return list(enumerate(whole, hit.first_line))
 
 

@@ -51,9 +51,7 @@ class Job:
     """What the answer says first: an argument that was not taken as it was."""
 
 
-async def run_job(
-    services: Session, job: Job, progress: Progress = no_progress, items: dict[int, Item] | None = None
-) -> list[Item]:
+async def run_job(session: Session, job: Job, progress: Progress = no_progress, items: dict[int, Item] | None = None) -> list[Item]:
     """Every script's item, in the order given. A refused script is an item too and does not stop the others.
 
     `items` is filled in on the way, by the scripts' places: it holds what there is when the job does not come to its end.
@@ -63,35 +61,35 @@ async def run_job(
     Raises:
         SandboxUnavailable: there is no sandbox to run in. BrokenPack: no policy, so nothing runs. StoreError. KernelGone.
     """
-    judged = await anyio.to_thread.run_sync(_judge_all, services, job.scripts)
+    judged = await anyio.to_thread.run_sync(_judge_all, session, job.scripts)
     verdicts = await settled(judged, job.scripts)
-    await anyio.to_thread.run_sync(_log_all, services, job, judged, verdicts)
-    run = _Run(services, job, progress)
+    await anyio.to_thread.run_sync(_log_all, session, job, judged, verdicts)
+    run = _Run(session, job, progress)
     if items is not None:
         run.items = items
     async with AsyncExitStack() as stack:
         if any(verdict.action == "allow" for verdict in verdicts):
-            runner = await anyio.to_thread.run_sync(lambda: services.runner)
-            run.session = await stack.enter_async_context(runner.session())
+            runner = await anyio.to_thread.run_sync(lambda: session.runner)
+            run.sandbox = await stack.enter_async_context(runner.session())
         await run.all(verdicts)
     return [run.items[index] for index in range(len(job.scripts))]
 
 
-async def ask_before(services: Session, job: Job) -> None:
+async def ask_before(session: Session, job: Job) -> None:
     """Put the policy's questions about a job that will run in the background, while its caller can still be asked."""
-    await ask_first(await anyio.to_thread.run_sync(_judge_all, services, job.scripts), job.scripts)
+    await ask_first(await anyio.to_thread.run_sync(_judge_all, session, job.scripts), job.scripts)
 
 
-def _judge_all(services: Session, scripts: Sequence[Script]) -> list[Verdict]:
-    engine = services.engine
+def _judge_all(session: Session, scripts: Sequence[Script]) -> list[Verdict]:
+    engine = session.engine
     return [engine.judge(script.code, script.language) for script in scripts]
 
 
-def _log_all(services: Session, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> None:
+def _log_all(session: Session, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> None:
     """Every verdict into the log before anything runs; what cannot be logged does not run."""
     try:
         for script, label, said, verdict in zip(job.scripts, job.source_labels, judged, decided, strict=True):
-            services.audit.add("verdict", verdict_facts(services, script, label, said, verdict))
+            session.audit.add("verdict", verdict_facts(session, script, label, said, verdict))
     except OSError as error:
         raise StoreError(f"the policy log cannot be written: {error.strerror}", "Nothing runs unlogged; free some space.") from None
 
@@ -100,10 +98,10 @@ def _log_all(services: Session, job: Job, judged: Sequence[Verdict], decided: Se
 class _Run:
     """One job on its way."""
 
-    services: Session
+    session: Session
     job: Job
     progress: Progress
-    session: RunSession | None = None
+    sandbox: RunSession | None = None
     items: dict[int, Item] = field(default_factory=dict)
     stopped: bool = False
     error: SandboxmcpError | None = None
@@ -139,13 +137,13 @@ class _Run:
 
     async def _run(self, index: int, script: Script) -> Outcome:
         """In a task of its own: anyio cancels every await anew, the runner's clean-up needs some in peace."""
-        assert self.session is not None  # noqa: S101 - an allowed script has a session
+        assert self.sandbox is not None  # noqa: S101 - an allowed script has a sandbox
         partial: list[Outcome] = []
         kernel, on_begin = script.kernel or self.job.kernel, self.job.on_begin
         if kernel is None:
-            running = self.session.run(script, partial.append, on_begin)
+            running = self.sandbox.run(script, partial.append, on_begin)
         else:
-            running = self.session.run_in(kernel, script, partial.append, on_begin, self.job.kernel_must_run)
+            running = self.sandbox.run_in(kernel, script, partial.append, on_begin, self.job.kernel_must_run)
         task = asyncio.create_task(running)
         try:
             return await asyncio.shield(task)
@@ -167,7 +165,7 @@ class _Run:
     def _remembered(self, index: int, outcome: Outcome) -> Item:
         job = self.job
         return remember(
-            self.services,
+            self.session,
             outcome,
             label=job.labels[index],
             source_label=job.source_labels[index],
@@ -176,14 +174,14 @@ class _Run:
         )
 
 
-def verdict_facts(services: Session, script: Script, label: str, said: Verdict, verdict: Verdict) -> dict[str, Any]:
+def verdict_facts(session: Session, script: Script, label: str, said: Verdict, verdict: Verdict) -> dict[str, Any]:
     """What the audit log keeps of one verdict; of the code only its digest, since code may hold secrets.
 
     `said` is what the policy said, `verdict` what came of it once the user had been asked.
     """
     return {
-        "session": services.id,
-        "project": services.project,
+        "session": session.id,
+        "project": session.project,
         "setting": "kernel",
         "label": label,
         "language": script.language,

@@ -10,9 +10,9 @@ from sandboxmcp.session import Session
 _log = logging.getLogger("sandboxmcp")
 
 
-def count_call(services: Session, tool: str, *, captured: int, returned: int) -> None:
+def count_call(session: Session, tool: str, *, captured: int, returned: int) -> None:
     """Bytes that the call captured and returned. An answer is not lost because it could not be counted. Blocking."""
     try:
-        services.store.add_usage(tool, captured=captured, returned=returned)
+        session.store.add_usage(tool, captured=captured, returned=returned)
     except SandboxmcpError as error:
         _log.warning("%s was not counted: %s", tool, error.what)  # whoever needed the store has told the fix

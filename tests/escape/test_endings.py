@@ -196,14 +196,14 @@ async def test_a_background_job_that_was_cancelled_does_nothing_more(sandbox, tm
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     flags = {"workspace": str(workspace), "data_dir": str(tmp_path / "data")}
-    services = Session(load_settings(flags=flags, environ={"HOME": str(tmp_path)}))
+    session = Session(load_settings(flags=flags, environ={"HOME": str(tmp_path)}))
     watch = Watch(workspace)
 
     async def one(number: int, language: str, code: str) -> str:
-        begun = await execute(services, in_folder(language, code, f"j{number}"), language=language, background=True)
+        begun = await execute(session, in_folder(language, code, f"j{number}"), language=language, background=True)
         await appears(workspace / f"j{number}" / "begun")
         await asyncio.sleep(random.uniform(0, 0.2))
-        told = await jobs(services, action="cancel", job=begun.structured["job"], budget_tokens=500)
+        told = await jobs(session, action="cancel", job=begun.structured["job"], budget_tokens=500)
         watch.told(f"j{number}", code)
         return str(told.structured["state"])
 
@@ -212,7 +212,7 @@ async def test_a_background_job_that_was_cancelled_does_nothing_more(sandbox, tm
         states = [await asyncio.gather(*(one(number, *script) for number, script in some[at : at + 8])) for at in (0, 8)]
         assert (states, watch.late, watch.begun) == ([["cancelled"] * 8] * 2, [], 16)
     finally:
-        await services.close()
+        await session.close()
 
 
 CHILDREN = {

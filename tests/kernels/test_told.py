@@ -310,9 +310,9 @@ def test_where_no_file_can_be_made_output_is_counted_and_told_as_lost(full):
     assert (last.status, last.reason) == ("failed", "4 B of output were lost: No space left on device")
 
 
-async def finished(services: Any, handle: str) -> None:
+async def finished(session: Any, handle: str) -> None:
     async with asyncio.timeout(20):
-        while services.jobs[handle].ended is None:
+        while session.jobs[handle].ended is None:
             await asyncio.sleep(0.01)
 
 
@@ -336,18 +336,18 @@ async def test_how_a_background_job_ended_is_listed_here_and_by_a_later_server(s
     (tmp_path / "workspace").mkdir()
     flags = {"workspace": str(tmp_path / "workspace"), "data_dir": str(tmp_path / "data")}
     settings = load_settings(flags=flags, environ={"HOME": str(tmp_path)})
-    services, later = Session(settings), Session(settings)
+    session, later = Session(settings), Session(settings)
     try:
-        job = (await execute(services, code, language="shell", background=True)).structured["job"]
+        job = (await execute(session, code, language="shell", background=True)).structured["job"]
         if act in ("wait", "late cancel"):
-            await finished(services, job)
+            await finished(session, job)
         else:
             await appears(tmp_path / "workspace" / "begun")
         if "cancel" in act:
-            told = await jobs(services, action="cancel", job=job, budget_tokens=500)
+            told = await jobs(session, action="cancel", job=job, budget_tokens=500)
             assert told.structured["state"] == state
     finally:
-        await services.close()
+        await session.close()
     listed = await jobs(later, action="list", budget_tokens=500)
     assert [(one["state"], one["note"]) for one in listed.structured["jobs"]] == [(state, note)]
     await later.close()

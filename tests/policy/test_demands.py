@@ -75,5 +75,5 @@ def test_what_a_pack_may_demand_has_a_stricter_one_of_any_two_values() -> None:
 
 def test_the_services_start_sandboxes_and_the_network_with_what_is_enforced(tmp_path: Path) -> None:
     flags = {"policy_packs": ["strict"], "workspace": str(tmp_path), "data_dir": str(tmp_path / "data")}
-    services = Session(load_settings(flags, environ={"HOME": str(tmp_path)}, project=tmp_path))
-    assert (services.settings.workspace_mode, services.enforced.workspace_mode) == ("rw", "ro")
+    session = Session(load_settings(flags, environ={"HOME": str(tmp_path)}, project=tmp_path))
+    assert (session.settings.workspace_mode, session.enforced.workspace_mode) == ("rw", "ro")

@@ -31,7 +31,7 @@ def era(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def connect(tmp_path: Path, era: str) -> Connect:
-    """Opens a client on services of its own; keyword arguments are settings. The services close with it.
+    """Opens a client on session of its own; keyword arguments are settings. The session close with it.
 
     `client`: the name that the client gives itself.
     """
@@ -41,12 +41,12 @@ def connect(tmp_path: Path, era: str) -> Connect:
         project = tmp_path / "project"
         project.mkdir(exist_ok=True)
         flags = {"data_dir": str(tmp_path / "data"), "workspace": str(project)} | flags
-        services = Session(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
+        session = Session(load_settings(flags, environ={"HOME": str(tmp_path)}, project=project))
         try:
             about = Implementation(name=client, version="1")
-            async with Client(make_server(services), mode=era, client_info=about) as connection:
+            async with Client(make_server(session), mode=era, client_info=about) as connection:
                 yield connection
         finally:
-            await services.close()
+            await session.close()
 
     return connected

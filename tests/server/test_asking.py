@@ -37,7 +37,7 @@ async def call(
     """The result of one call, the questions that the client was asked, and the policy log."""
     (folder / "asks.toml").write_text(PACK)
     flags = {"data_dir": str(folder / "data"), "workspace": str(folder), "policy_packs": f"default,{folder}/asks.toml"}
-    services = Session(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
+    session = Session(load_settings(flags, environ={"HOME": str(folder)}, project=folder))
     asked: list[str] = []
 
     async def answering(context: Any, params: Any) -> types.ElicitResult:
@@ -46,13 +46,13 @@ async def call(
         return answer
 
     try:
-        async with Client(make_server(services), mode=era, elicitation_callback=answering if answer else None) as client:
+        async with Client(make_server(session), mode=era, elicitation_callback=answering if answer else None) as client:
             code = {"language": "shell", "code": "touch made && echo done"}
             result = await client.call_tool("ctx_execute", code | arguments)
             while arguments and "running" in (await client.call_tool("ctx_jobs", {})).content[0].text:
                 await anyio.lowlevel.checkpoint()
     finally:
-        await services.close()
+        await session.close()
     lines = (folder / "data/policy.log").read_text().splitlines()
     return result, asked, [json.loads(line) for line in lines if '"verdict"' in line]
 

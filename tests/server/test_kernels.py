@@ -192,14 +192,14 @@ async def test_a_job_survives_a_client_that_reconnects_and_not_its_server(tmp_pa
     project.mkdir()
     flags = {"data_dir": str(tmp_path / "data"), "workspace": str(project)}
     settings = load_settings(flags, environ={"HOME": str(tmp_path)}, project=project)
-    services = Session(settings)
+    session = Session(settings)
     code = "echo okapi; touch begun; sleep 60"
-    async with Client(make_server(services), mode=era) as client:
+    async with Client(make_server(session), mode=era) as client:
         _, facts, _ = await call(client, "ctx_execute", code=code, language="shell", background=True)
     await until((project / "begun").exists)
-    async with Client(make_server(services), mode=era) as client:
+    async with Client(make_server(session), mode=era) as client:
         _, running, _ = await call(client, "ctx_jobs", action="result", job=facts["job"])
-    await services.close()
+    await session.close()
     later = Session(settings)
     async with Client(make_server(later), mode=era) as client:
         text, end, _ = await call(client, "ctx_jobs", action="result", job=facts["job"])

@@ -31,12 +31,12 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 async def run(folder: Path, era: str, *calls: tuple[str, dict[str, Any]]) -> list[tuple[bool, str]]:
     """For each call whether it is an error, and its text."""
-    services = Session(load_settings({"data_dir": str(folder / "data"), "workspace": str(folder)}, environ={}, project=folder))
+    session = Session(load_settings({"data_dir": str(folder / "data"), "workspace": str(folder)}, environ={}, project=folder))
     try:
-        async with Client(make_server(services), mode=era) as client:
+        async with Client(make_server(session), mode=era) as client:
             results = [await client.call_tool(name, arguments) for name, arguments in calls]
     finally:
-        await services.close()
+        await session.close()
     return [(result.is_error, result.content[0].text) for result in results]
 
 

@@ -103,8 +103,8 @@ from sandboxmcp.session import Session
 from sandboxmcp.tools.remember import remember
 place = pathlib.Path(sys.argv[1])
 store.close()
-services = Session(load_settings({"data_dir": str(place), "workspace": str(place.parent)}, environ={"HOME": str(place)}))
-store = services.store
+session = Session(load_settings({"data_dir": str(place), "workspace": str(place.parent)}, environ={"HOME": str(place)}))
+store = session.store
 streams = []
 for name in ("out", "err"):
     file = store.captures_dir / name
@@ -114,7 +114,7 @@ kept = fill()
 fill_up()
 try:
     outcome = Outcome(Script("", "shell", "x"), "ok", 0, 0.0, *streams)
-    remember(services, outcome, label="", source_label="run", origin="execute", batch="b")
+    remember(session, outcome, label="", source_label="run", origin="execute", batch="b")
 except DiskFull as error:
     assert "stored as soon as sandboxmcp can" in error.what, error
 else:
@@ -122,7 +122,7 @@ else:
 assert store.unadopted == 2
 (place / "filler").unlink()
 store.forget(kept[:2])
-mine = Scope(services.project)
+mine = Scope(session.project)
 assert (store.unadopted, sorted(one.label for one in store.sources(mine))) == (0, ["run", "run stderr"])
 store.close()
 assert [path.name for path in (place / "incoming").rglob("*") if path.is_file()] == []

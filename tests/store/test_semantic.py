@@ -51,8 +51,8 @@ def test_no_hit_is_lost_or_made_by_it(tmp_path: Path) -> None:
 def test_without_the_extra_the_search_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     flags = {"data_dir": str(tmp_path / "data"), "workspace": str(tmp_path), "search.semantic": "true"}
-    services = Session(load_settings(flags, environ={}, project=tmp_path))
-    services.store.add(NewSource("x", "text", services.project, "s"), TEXT)
+    session = Session(load_settings(flags, environ={}, project=tmp_path))
+    session.store.add(NewSource("x", "text", session.project, "s"), TEXT)
     with pytest.raises(UsageError, match=r"pip install 'sandboxmcp\[semantic\]', or unset search\.semantic"):
-        search(services, ["river"], budget_tokens=500)
-    services.store.close()
+        search(session, ["river"], budget_tokens=500)
+    session.store.close()

@@ -74,7 +74,7 @@ def golden() -> Callable[[str, str], None]:
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[Session]:
+def session(tmp_path: Path) -> Iterator[Session]:
     """A session on a store and a project of their own; no kernel is started by having them."""
     project = tmp_path / "project"
     project.mkdir()

@@ -22,10 +22,10 @@ from sandboxmcp.session import Session
 from sandboxmcp.tools.admin import doctor
 place = pathlib.Path(sys.argv[1])
 flags = {"data_dir": str(place), "workspace": str(place.parent)}
-services = Session(load_settings(flags, environ={"HOME": str(place), "PATH": "/usr/bin:/bin"}, project=place.parent))
+session = Session(load_settings(flags, environ={"HOME": str(place), "PATH": "/usr/bin:/bin"}, project=place.parent))
 if sys.argv[2] == "full":
-    services.store.close()
-    del services.__dict__["_store"]
+    session.store.close()
+    del session.__dict__["_store"]
     with open(place / "filler", "wb", buffering=0) as filler:
         try:
             while filler.write(b"x" * 4096):
@@ -33,7 +33,7 @@ if sys.argv[2] == "full":
         except OSError:
             pass
     (place / "reserve").unlink(missing_ok=True)
-told = {check["name"]: check for check in anyio.run(doctor, services).structured["checks"]}
+told = {check["name"]: check for check in anyio.run(doctor, session).structured["checks"]}
 print(told["store"]["ok"], told["store"]["detail"])
 """
 READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
@@ -51,18 +51,18 @@ def test_doctor_reports_a_store_that_takes_nothing_in(tmp_path: Path, mount: str
     assert (done.returncode, done.stdout.startswith("False "), state.split("-")[0] in done.stdout.lower()) == (0, True, True), done
 
 
-def test_outputs_that_could_not_be_stored_are_told(services: Session) -> None:
-    (services.settings.data_dir / "incoming" / "a_killed_one" / "no_file").mkdir(parents=True)
+def test_outputs_that_could_not_be_stored_are_told(session: Session) -> None:
+    (session.settings.data_dir / "incoming" / "a_killed_one" / "no_file").mkdir(parents=True)
     assert (
-        search(services, ["zebra"], budget_tokens=500).text.split("\n")[-1].startswith("1 captured output could not be stored yet")
+        search(session, ["zebra"], budget_tokens=500).text.split("\n")[-1].startswith("1 captured output could not be stored yet")
     )
-    checks = {check["name"]: check for check in anyio.run(doctor, services).structured["checks"]}
+    checks = {check["name"]: check for check in anyio.run(doctor, session).structured["checks"]}
     assert "1 captured output could not be stored yet" in checks["store"]["detail"]
 
 
-def test_a_misspelt_variable_is_told_by_doctor_and_is_no_failure(services: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_variable_is_told_by_doctor_and_is_no_failure(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SANDBOXMCP_LIMTS_MEMORY", "1GiB")
-    told = [check for check in anyio.run(doctor, services).structured["checks"] if check["name"] == "settings"]
+    told = [check for check in anyio.run(doctor, session).structured["checks"] if check["name"] == "settings"]
     assert [(check["ok"], check["optional"], check["detail"].split("; ")[1]) for check in told] == [
         (False, True, "did you mean SANDBOXMCP_LIMITS_MEMORY?")
     ]

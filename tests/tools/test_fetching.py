@@ -205,43 +205,43 @@ def made(tmp_path: Path, **flags: Any) -> Session:
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[Session]:
-    services = made(tmp_path)
-    yield services
-    anyio.run(services.close)
+def session(tmp_path: Path) -> Iterator[Session]:
+    session = made(tmp_path)
+    yield session
+    anyio.run(session.close)
 
 
-def fetch(services: Session, **arguments: Any) -> Answer:
+def fetch(session: Session, **arguments: Any) -> Answer:
     async def run() -> Answer:
-        return await fetch_and_index(services, **{"budget_tokens": 2_000, **arguments})
+        return await fetch_and_index(session, **{"budget_tokens": 2_000, **arguments})
 
     return anyio.run(run)
 
 
-def text_of(services: Session, answer: Answer) -> str:
-    return b"".join(services.store.raw(answer.structured["pages"][0]["handle"])).decode()
+def text_of(session: Session, answer: Answer) -> str:
+    return b"".join(session.store.raw(answer.structured["pages"][0]["handle"])).decode()
 
 
-def test_a_page_becomes_markdown_with_its_code_and_tables_and_without_its_frame(services: Session, site: Site) -> None:
-    answer = fetch(services, url=f"{site.url}/moved", intent="what do zebras eat")
-    text = text_of(services, answer)
+def test_a_page_becomes_markdown_with_its_code_and_tables_and_without_its_frame(session: Session, site: Site) -> None:
+    answer = fetch(session, url=f"{site.url}/moved", intent="what do zebras eat")
+    text = text_of(session, answer)
     assert "Zebras eat grass & sleep" in answer.text and answer.structured["hits"]
     assert '```python\ndef feed(zebra):\n    return zebra.eat("grass")\n' in text and "| zebra | 4 |" in text
     assert [word for word in ("Imprint", "Copyright", "hidden") if word in text] == []
 
 
-def test_a_young_page_comes_from_the_store_and_an_old_one_is_asked_for_with_its_tag(services: Session, site: Site) -> None:
+def test_a_young_page_comes_from_the_store_and_an_old_one_is_asked_for_with_its_tag(session: Session, site: Site) -> None:
     url = f"{site.url}/zebra"
-    got = [fetch(services, url=url, **more).structured["pages"][0] for more in ({}, {}, {"ttl_s": 0}, {"force": True})]
+    got = [fetch(session, url=url, **more).structured["pages"][0] for more in ({}, {}, {"ttl_s": 0}, {"force": True})]
     assert ([one["what"] for one in got], site.asked["/zebra"]) == (["fetched", "cached", "unchanged", "unchanged"], 3)
     assert len({one["handle"] for one in got}) == 1
 
 
-def test_two_addresses_under_one_label_do_not_collide(services: Session, site: Site) -> None:
+def test_two_addresses_under_one_label_do_not_collide(session: Session, site: Site) -> None:
     pages = [{"url": f"{site.url}/{name}", "source": "animals"} for name in ("zebra", "data")]
-    answer = fetch(services, requests=pages)
+    answer = fetch(session, requests=pages)
     assert len({one["handle"] for one in answer.structured["pages"]}) == 2
-    assert {one.label for one in services.store.sources(Scope(None))} == {"animals"}
+    assert {one.label for one in session.store.sources(Scope(None))} == {"animals"}
 
 
 @pytest.mark.parametrize(
@@ -256,8 +256,8 @@ def test_two_addresses_under_one_label_do_not_collide(services: Session, site: S
         ("deep", "deep zebra"),
     ],
 )
-def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Session, site: Site, page: str, text: str) -> None:
-    assert text in text_of(services, fetch(services, url=f"{site.url}/{page}"))
+def test_every_kind_of_text_is_kept_as_a_person_reads_it(session: Session, site: Site, page: str, text: str) -> None:
+    assert text in text_of(session, fetch(session, url=f"{site.url}/{page}"))
 
 
 @pytest.mark.parametrize(
@@ -274,71 +274,71 @@ def test_every_kind_of_text_is_kept_as_a_person_reads_it(services: Session, site
         ("broken", "is a PDF that cannot be read"),
     ],
 )
-def test_a_hostile_page_is_refused_with_its_reason_and_leaves_nothing(services: Session, site: Site, page: str, why: str) -> None:
-    answer = fetch(services, url=f"{site.url}/{page}")
+def test_a_hostile_page_is_refused_with_its_reason_and_leaves_nothing(session: Session, site: Site, page: str, why: str) -> None:
+    answer = fetch(session, url=f"{site.url}/{page}")
     assert answer.is_error and why in answer.text
-    assert services.store.search("zebra more 0", Scope(None)) == []
+    assert session.store.search("zebra more 0", Scope(None)) == []
 
 
 @pytest.mark.parametrize("where", ["interim", "header", "chunk"])
 def test_a_server_that_is_never_silent_is_left_at_the_deadline(tmp_path: Path, site: Site, where: str) -> None:
-    services = made(tmp_path, **{"network.time_s": "0.5"})
-    assert "it takes longer than network.time_s allows" in fetch(services, url=f"{site.url}/dripping/{where}").text
-    anyio.run(services.close)
+    session = made(tmp_path, **{"network.time_s": "0.5"})
+    assert "it takes longer than network.time_s allows" in fetch(session, url=f"{site.url}/dripping/{where}").text
+    anyio.run(session.close)
 
 
 @pytest.mark.parametrize("name", ["nul", "punycode", "idna", "unicode_escape", "undefined", "hex", "no-such"])
-def test_a_character_set_of_no_page_is_not_believed(services: Session, site: Site, name: str) -> None:
-    assert text_of(services, fetch(services, url=f"{site.url}/charset/{name}")).startswith("plain zebra\nplain zebra\n")
+def test_a_character_set_of_no_page_is_not_believed(session: Session, site: Site, name: str) -> None:
+    assert text_of(session, fetch(session, url=f"{site.url}/charset/{name}")).startswith("plain zebra\nplain zebra\n")
 
 
-def test_json_is_laid_out_only_where_that_does_not_multiply_it(services: Session, site: Site) -> None:
-    assert text_of(services, fetch(services, url=f"{site.url}/nested")).startswith("[" * 500 + "1,1,")
+def test_json_is_laid_out_only_where_that_does_not_multiply_it(session: Session, site: Site) -> None:
+    assert text_of(session, fetch(session, url=f"{site.url}/nested")).startswith("[" * 500 + "1,1,")
 
 
-def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: Any, services: Session, site: Site) -> None:
+def test_of_a_page_that_takes_too_long_to_read_the_words_are_kept(monkeypatch: Any, session: Session, site: Site) -> None:
     monkeypatch.setattr("sandboxmcp.store.web.page_reader.MOST_S", 1.0)
-    answer = fetch(services, url=f"{site.url}/headers")
+    answer = fetch(session, url=f"{site.url}/headers")
     assert "its words only, since its structure takes too long to read" in answer.text and answer.structured["pages"][0]["plain"]
-    assert text_of(services, answer).startswith("zebra\n")
+    assert text_of(session, answer).startswith("zebra\n")
 
 
 @pytest.mark.parametrize("page", ["comments", "scripts", "divisions", "headers", "articles", "lists", "sections", "open"])
-def test_a_page_that_is_made_to_be_slow_is_stored_with_its_words(services: Session, site: Site, page: str) -> None:
-    answer = fetch(services, url=f"{site.url}/hostile/{page}")
-    assert "zebra" in text_of(services, answer) and services.store.search("zebra", Scope(None))
+def test_a_page_that_is_made_to_be_slow_is_stored_with_its_words(session: Session, site: Site, page: str) -> None:
+    answer = fetch(session, url=f"{site.url}/hostile/{page}")
+    assert "zebra" in text_of(session, answer) and session.store.search("zebra", Scope(None))
 
 
-def test_one_failure_does_not_stop_the_others(services: Session, site: Site) -> None:
-    answer = fetch(services, requests=[{"url": f"{site.url}/missing"}, {"url": f"{site.url}/data"}])
+def test_one_failure_does_not_stop_the_others(session: Session, site: Site) -> None:
+    answer = fetch(session, requests=[{"url": f"{site.url}/missing"}, {"url": f"{site.url}/data"}])
     assert ([one["what"] for one in answer.structured["pages"]], answer.is_error) == (["failed", "fetched"], False)
 
 
-def test_a_host_gets_four_requests_at_once_and_progress_is_told(services: Session, site: Site) -> None:
+def test_a_host_gets_four_requests_at_once_and_progress_is_told(session: Session, site: Site) -> None:
     told: list[tuple[int, int]] = []
 
     async def progress(done: int, of: int, what: str) -> None:
         told.append((done, of))
 
-    fetch(services, requests=[{"url": f"{site.url}/four/{n}"} for n in range(8)], concurrency=8, progress=progress)
+    fetch(session, requests=[{"url": f"{site.url}/four/{n}"} for n in range(8)], concurrency=8, progress=progress)
     assert (site.most, told) == (4, [(n, 8) for n in range(1, 9)])
 
 
 @pytest.mark.parametrize("pack", ["offline", "strict"])
 def test_a_pack_without_network_fetches_nothing(tmp_path: Path, site: Site, pack: str) -> None:
-    services = made(tmp_path, policy_packs=pack)
+    session = made(tmp_path, policy_packs=pack)
     with pytest.raises(Exception, match="the policy fetches nothing"):
-        fetch(services, url=f"{site.url}/zebra")
-    anyio.run(services.close)
+        fetch(session, url=f"{site.url}/zebra")
+    anyio.run(session.close)
     assert not site.asked
 
 
 def test_this_machine_is_not_reached_unless_the_user_said_so(tmp_path: Path, site: Site) -> None:
-    services = made(tmp_path, **{"network.allow_private": ""})
-    assert "is not a public address" in fetch(services, url=f"{site.url}/zebra").text and not site.asked
-    anyio.run(services.close)
+    session = made(tmp_path, **{"network.allow_private": ""})
+    assert "is not a public address" in fetch(session, url=f"{site.url}/zebra").text and not site.asked
+    anyio.run(session.close)
 
 
-def test_a_failure_names_its_page_once(services: Session, site: Site) -> None:
+def test_a_failure_names_its_page_once(session: Session, site: Site) -> None:
     url = f"{site.url}/missing"
-    assert fetch(services, url=url).text.startswith(f"failed {url}: cannot be fetched: the server answered 404")
+    assert fetch(session, url=url).text.startswith(f"failed {url}: cannot be fetched: the server answered 404")

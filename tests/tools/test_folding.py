@@ -34,16 +34,16 @@ def test_the_phrase_is_what_stands_between_numbers() -> None:
     assert phrase_of(hit(1, "10:00:01 ERROR timeout after 30ms on h7")) == "ERROR timeout after"
 
 
-def test_the_answer_counts_them_all_and_has_room_for_others(services: Session) -> None:
+def test_the_answer_counts_them_all_and_has_room_for_others(session: Session) -> None:
     lines = [f"ERROR timeout after {n * 37 % 101}ms\n" + "INFO request served\n" * (n % 2) for n in range(3_000)]
-    services.store.add(NewSource("log", "execute", services.project, services.id), "".join(lines) + "ERROR no timeout is set\n")
-    text = search(services, ["timeout set"], budget_tokens=300).text
+    session.store.add(NewSource("log", "execute", session.project, session.id), "".join(lines) + "ERROR no timeout is set\n")
+    text = search(session, ["timeout set"], budget_tokens=300).text
     (count,) = re.findall(r"(\d+) more passages like it but for numbers", text)
     assert (int(count) > 1_000, text.count("ERROR timeout after") <= 3, "ERROR no timeout is set" in text) == (True, True, True)
 
 
-def test_what_says_most_in_another_line_is_told_and_counted_by_itself(services: Session) -> None:
+def test_what_says_most_in_another_line_is_told_and_counted_by_itself(session: Session) -> None:
     lines = [f"INFO worker {n} started fine" + f"\nERROR worker {n} crashed badly" * (n % 20 == 0) for n in range(800)]
-    services.store.add(NewSource("log", "execute", services.project, services.id), "\n".join(lines))
-    text = search(services, ["worker crashed"], limit=2, budget_tokens=2_000).text
+    session.store.add(NewSource("log", "execute", session.project, session.id), "\n".join(lines))
+    text = search(session, ["worker crashed"], limit=2, budget_tokens=2_000).text
     assert re.findall(r"(\d+) more passages like it", text)[0] == "39" and text.count("like it") == 2

@@ -13,20 +13,20 @@ from sandboxmcp.store.web.pages import PREVIEW_S
 from sandboxmcp.tools.purging import purge
 
 
-def add(services: Session, label: str, **more: str) -> str:
-    facts: dict[str, Any] = {"project": services.project, "session": services.id} | more
-    return services.store.add(NewSource(label, "text", **facts), f"text of {label}\n").handle
+def add(session: Session, label: str, **more: str) -> str:
+    facts: dict[str, Any] = {"project": session.project, "session": session.id} | more
+    return session.store.add(NewSource(label, "text", **facts), f"text of {label}\n").handle
 
 
-def labels(services: Session) -> set[str]:
-    return {one.label for one in services.store.sources(Scope(None))}
+def labels(session: Session) -> set[str]:
+    return {one.label for one in session.store.sources(Scope(None))}
 
 
 @pytest.fixture
-def filled(services: Session) -> Session:
+def filled(session: Session) -> Session:
     for label, more in (("mine", {}), ("older", {"session": "before"}), ("other", {"project": "/elsewhere"})):
-        add(services, label, **more)
-    return services
+        add(session, label, **more)
+    return session
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_a_token_works_once_and_takes_only_what_was_shown(filled: Session) -> No
         purge(filled, confirm=token, budget_tokens=300)
 
 
-def test_a_token_is_good_for_a_minute_and_for_its_project(services: Session) -> None:
-    previews = services.store.previews
+def test_a_token_is_good_for_a_minute_and_for_its_project(session: Session) -> None:
+    previews = session.store.previews
     token = previews.put("p", ["a"], now=1_000.0)
     assert previews.take("q", token, now=1_001.0) is None
     token = previews.put("p", ["a"], now=1_000.0)
@@ -60,6 +60,6 @@ def test_a_token_is_good_for_a_minute_and_for_its_project(services: Session) -> 
     ("arguments", "why"),
     [({}, "wants a `scope`"), ({"scope": "source"}, "wants to know which"), ({"dry_run": False}, "without a preview")],
 )
-def test_what_is_to_go_must_be_said(services: Session, arguments: dict[str, str], why: str) -> None:
+def test_what_is_to_go_must_be_said(session: Session, arguments: dict[str, str], why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        purge(services, **arguments, budget_tokens=300)  # type: ignore[arg-type]
+        purge(session, **arguments, budget_tokens=300)  # type: ignore[arg-type]

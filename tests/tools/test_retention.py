@@ -20,6 +20,6 @@ def test_old_captures_and_pages_go_and_files_and_texts_stay(tmp_path: Path, days
         with store._database.writing() as connection:
             connection.execute("UPDATE sources SET created_at = created_at - 15 * 86400")
     flags = {"data_dir": str(tmp_path / "data"), "workspace": str(tmp_path), "retention.captures": days, "retention.pages": days}
-    services = Session(load_settings(flags, environ={}, project=tmp_path))
-    assert {one.label for one in services.store.sources(Scope(None))} == left
-    services.store.close()
+    session = Session(load_settings(flags, environ={}, project=tmp_path))
+    assert {one.label for one in session.store.sources(Scope(None))} == left
+    session.store.close()
