@@ -64,10 +64,26 @@ def test_two_paths_that_are_known_in_part_meet_where_some_file_fits_both() -> No
     assert 0.1 < sum(met.values()) / len(met) < 0.9
 
 
-def test_the_steps_stay_bounded_where_very_many_files_are_made_and_run(engine: Engine) -> None:
-    small, large = (_steps(engine, "".join(f"foo > f{n}; sh g{n}\n" for n in range(count))) for count in (150, 600))
-    assert large <= 6 * small
-    assert engine.judge("".join(f"foo > f{n}; sh g{n}\n" for n in range(600)), "shell", "host").action == "ask"
+SHAPES = {
+    "runs": "foo > f{n}; sh g{n}\n",
+    "copies": "cp a{n} b{n}\n",
+    "copies-in-part-unknown": 'cp "$a/{n}" "$b{n}/{n}"\n',
+    "runs-in-part-unknown": 'foo > "$x{n}/{n}"; sh "$y/{n}"\n',
+}
+
+
+@pytest.mark.parametrize("unit", SHAPES.values(), ids=SHAPES)
+def test_the_steps_grow_with_the_length(engine: Engine, unit: str) -> None:
+    small, large = (_steps(engine, _repeated(unit, count)) for count in (500, 1_000))
+    assert large <= 2.6 * small
+
+
+def test_more_paths_than_are_compared_are_unknown(engine: Engine) -> None:
+    assert engine.judge(_repeated(SHAPES["copies-in-part-unknown"], 1_000), "shell", "host").action == "ask"
+
+
+def _repeated(unit: str, count: int) -> str:
+    return "".join(unit.replace("{n}", str(at)) for at in range(count))
 
 
 def _steps(engine: Engine, code: str) -> int:
