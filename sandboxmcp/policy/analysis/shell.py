@@ -255,28 +255,32 @@ class _Walk:
             code = self.with_aliases(filled(line, "shell"), names)
             yield Embedded(found.line, "shell", code, found.stdout, found.stderr)
         if isinstance(found, Command):  # bash's scripts expand no aliases, so the command runs under its own name too
-            self.aliases |= aliases_of(found)
-            if len(self.aliases) > _MOST_ALIASES:
-                yield Unknown(found.line, f"what more than {_MOST_ALIASES} aliases make of the code")
             texts = tuple(word.text for word in found.args)
             for arguments in (texts,) if all(word.known and word.sure for word in found.args) else (texts, None):
                 self.calls.setdefault(found.name, {}).setdefault((found.stdout, found.stderr, arguments), streams)
-            if found.name in _MOVES and (target := next((w.text for w in found.args if not w.text.startswith("-")), "~")):
-                streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
             yield from self.written(found, streams)
-            yield from self.expanded(found)
+            yield from self.expanded(found, streams)
         elif found is not None:
             yield found
 
-    def expanded(self, command: Command) -> Iterator[Fact]:
-        """The facts of a command. Text that it runs in the same shell knows that shell's aliases."""
+    def expanded(self, command: Command, streams: Streams) -> Iterator[Fact]:
+        """The facts of a command. Text that it runs in the same shell knows that shell's aliases.
+
+        `time`, `command` and `builtin` run `alias`, `hash` and `cd` in the same shell too.
+        """
         name = ""
         for fact in expand_command(command, self.knowledge):
-            name = fact.name if isinstance(fact, Command) else name
+            if isinstance(fact, Command):
+                name = fact.name
+                self.aliases |= aliases_of(fact)
+                if name in _MOVES and (target := next((w.text for w in fact.args if not w.text.startswith("-")), "~")):
+                    streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
             if isinstance(fact, Embedded) and fact.language == "shell" and name in RUN_TEXT:
                 yield replace(fact, code=self.with_aliases(fact.code, frozenset()))
             else:
                 yield fact
+        if len(self.aliases) > _MOST_ALIASES:
+            yield Unknown(command.line, f"what more than {_MOST_ALIASES} aliases make of the code")
 
     def without_alias(self, found: Command) -> tuple[str, frozenset[str]]:
         """The line that bash makes of a command whose name is an alias, and the aliases that it has put in."""
