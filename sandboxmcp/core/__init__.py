@@ -5,6 +5,7 @@ __all__ = [
     "database",
     "errors",
     "folders",
+    "loops",
     "model",
     "processes",
     "resources",

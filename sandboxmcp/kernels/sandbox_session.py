@@ -16,6 +16,7 @@ import zmq.asyncio
 
 from sandboxmcp.broker.broker import Broker
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.loops import Loops, LoopState
 from sandboxmcp.core.model import Outcome, Script, Status
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
@@ -62,17 +63,20 @@ class RunSession:
         self.ending = "the server was ended"
         """Why the session is closed, for what still runs in it."""
         self._tidying: set[asyncio.Task[None]] = set()
-        self._reaping = asyncio.ensure_future(self.named.reap_forever(settings.kernel_idle_s))
+        self._broken = ""
+        """Why this sandbox may not be trusted with another script; then it is replaced."""
+        self._loops = Loops(self._break)
+        self._loops.start("reaping", self.named.reap_forever(settings.kernel_idle_s))
         self._running = 0
         self._room = Room(launcher.process.init_pid or 0, launcher.written)
         self._guard = Guard(launcher.protection, self.named.pids, lambda: self.named.notices)
-        self._guarding = asyncio.ensure_future(self._guard.forever(lambda: self._running > 0))
+        self._loops.start("guarding", self._guard.forever(lambda: self._running > 0))
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
         self._limits = {f"limits.{name}": value for name, value in asdict(settings.limits).items()}
         self._watchdog = Watchdog(
             launcher.written,
             WatchLimits(settings.limits.memory, settings.limits.workspace, settings.limits.files),
-            lambda: launcher.process_kill("what ran beside it met a limit and did not end in time"),
+            launcher.process_kill,
         )
 
     @classmethod
@@ -102,12 +106,20 @@ class RunSession:
     @property
     def usable(self) -> bool:
         """False when the sandbox has ended, or is to be replaced for what the host has changed since, and nothing runs in it."""
-        return self._launcher.alive and not (self._running == 0 and self._launcher.outdated)
+        return self._launcher.alive and not (self._running == 0 and self.outdated)
 
     @property
     def outdated(self) -> str:
         """Why a sandbox that lives is to be replaced."""
-        return self._launcher.outdated
+        return self._broken or self._launcher.outdated
+
+    @property
+    def loops(self) -> tuple[LoopState, ...]:
+        """The background loops, for statistics."""
+        return self._loops.states
+
+    def _break(self, why: str) -> None:
+        self._broken = self._broken or why
 
     async def run(self, script: Script, on_partial: OnPartial | None = None, on_begin: OnBegin | None = None) -> Outcome:
         """Run one script to its end, at most `script.timeout_s` seconds.
@@ -345,8 +357,7 @@ class RunSession:
     async def close(self) -> None:
         """End the sandbox; scripts that still run end as killed."""
         self._watchdog.stop()
-        self._reaping.cancel()
-        self._guarding.cancel()
+        self._loops.stop()
         await self.guarded()
         self._launcher.why = self._launcher.why or self.ending
         await self._pool.close()

@@ -67,9 +67,9 @@ class Watched:
 
 
 class Watchdog:
-    """A thread that sleeps while nothing runs. `end_sandbox` is its last resort."""
+    """A thread that sleeps while nothing runs. `end_sandbox`, told why, is its last resort, also where the thread itself fails."""
 
-    def __init__(self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[], None]) -> None:
+    def __init__(self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[str], None]) -> None:
         self._workspace = workspace
         self._limits = limits
         self._end_sandbox = end_sandbox
@@ -103,6 +103,13 @@ class Watchdog:
             self._changed.notify()
 
     def _watch(self) -> None:
+        try:
+            self._watch_until_stopped()
+        except BaseException as error:  # nothing runs unwatched
+            self._end_sandbox(f"its watchdog failed ({type(error).__name__}: {error})")
+            raise
+
+    def _watch_until_stopped(self) -> None:
         rounds = 0
         while True:
             with self._changed:
@@ -118,7 +125,7 @@ class Watchdog:
     def _look(self, items: list[Watched], *, thoroughly: bool) -> None:
         overdue = [item for item in items if item.breach and time.monotonic() - item.breached_at > _GRACE_S]
         if overdue:
-            self._end_sandbox()
+            self._end_sandbox("what ran beside it met a limit and did not end in time")
             return
         trees = {id(item): list(tree(item.pid)) for item in items if item.pid and not item.breach}
         for item in items:
@@ -157,7 +164,9 @@ class Watchdog:
         for folder, count in tmpfs_files(everyone):
             if count > self._limits.files:
                 self._breach(items, f"{count:,} files in /{folder}, limit {self._limits.files:,}; raise limits.files")
-                self._end_sandbox()  # what was created stays, and takes memory, until the sandbox ends
+                self._end_sandbox(
+                    "its files filled a memory folder"
+                )  # what was created stays, and takes memory, until the sandbox ends
                 return
         size, count = self._disk.growth(self._limits, [process.pid for process in everyone])
         if size > self._limits.workspace:
