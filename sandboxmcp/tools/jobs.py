@@ -84,10 +84,11 @@ class Background:
         self.stem = begun.stem
 
     async def stop(self, note: str = "its server ended") -> None:
-        """Cancel it and wait until what it had printed is stored."""
+        """Cancel it and wait until what it had printed is stored; of one that has just ended, until its record is written."""
         if self.task is not None and not self.task.done():
-            self.cancelled, self.note = True, note
-            self.task.cancel()
+            if self.ended is None:
+                self.cancelled, self.note = True, note
+                self.task.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([self.task])
 
