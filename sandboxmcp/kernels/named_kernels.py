@@ -73,6 +73,8 @@ class _Named:
     """Done when the call has ended that runs now."""
     interrupted_by: str = ""
     """Who has interrupted that call."""
+    ending: bool = False
+    """We are ending it, and who asked for that tells why."""
 
 
 class NamedKernels:
@@ -324,14 +326,16 @@ class NamedKernels:
         return [kernel.name for kernel in idle]
 
     async def _miss(self, kernel: _Named) -> None:
-        """One has ended while nothing ran in it: forget it, and tell."""
+        """One has ended while nothing ran in it: forget it, and tell, unless we have ended it."""
         _, _, how = end_of(Reply(), kernel.live.item)
         why = how or "it exited by itself"
-        self.notices.append(f"the kernel {kernel.name} ended while none of its calls ran; its variables are gone ({why})")
+        if not kernel.ending:
+            self.notices.append(f"the kernel {kernel.name} ended while none of its calls ran; its variables are gone ({why})")
         await self._forget(kernel)
 
     async def _end(self, kernel: _Named, why: str) -> None:
         """Kill it first: a call that runs in it ends then, and takes its output with it, before the rest is given up."""
+        kernel.ending = True
         await kernel.live.item.killed(why)
         async with kernel.turn:
             if self._kernels.get(kernel.name) is kernel:
