@@ -13,6 +13,16 @@ from sandboxmcp.policy.engine import Engine, load_engine
 DENIED = """\
 cat <<EOF > n.txt; rm victim.txt⏎body⏎EOF
 cat <<EOF; rm v⏎x⏎EOF
+sh 0<<E⏎rm v⏎E
+sh 0<<< 'rm v'
+command alias l=rm; l v
+builtin hash -p /bin/rm l; l v
+time -p alias l='rm v'⏎l
+dc -e '!rm v'
+parallel ::: 'rm v'
+parallel rm ::: v
+c=ls; eval c=rm; rm v
+for x in 1; { rm v; }
 cat <<EOF > f & rm v⏎x⏎EOF
 cat <<EOF | tee b; rm v⏎x⏎EOF
 cat <<A <<B; rm v⏎x⏎A⏎y⏎B

@@ -318,6 +318,7 @@ class _Walk:
 
     def run(self, parts: Sequence[Node], streams: Streams) -> Command | Unknown | None:
         """The command that words are."""
+        parts = [part for part in parts if not self.is_descriptor(part)]
         words = words_of(parts, self.source, self.variables, self.is_sure)
         if not words:
             return None
@@ -338,6 +339,11 @@ class _Walk:
             streams.place[0],
         )
         return command_of(words, outer)
+
+    def is_descriptor(self, node: Node) -> bool:
+        """Whether this is the `0` of `0< file`, which the grammar takes for a word."""
+        raw = self.source[node.start_byte : node.end_byte]
+        return raw.isdigit() and self.source[node.end_byte : node.end_byte + 1] in (b"<", b">")
 
     def substituted(self, parts: Sequence[Node]) -> Word | None:
         """What the one `<( )` among words prints, where that is spelled out."""
