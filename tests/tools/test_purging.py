@@ -13,9 +13,9 @@ from sandboxmcp.store.web.pages import PREVIEW_S
 from sandboxmcp.tools.purging import purge
 
 
-def add(session: Session, label: str, **more: str) -> str:
-    facts: dict[str, Any] = {"project": session.project, "session": session.id} | more
-    return session.store.add(NewSource(label, "text", **facts), f"text of {label}\n").handle
+def add(own: Session, label: str, **more: str) -> str:
+    facts: dict[str, Any] = {"project": own.project, "session": own.id} | more
+    return own.store.add(NewSource(label, "text", **facts), f"text of {label}\n").handle
 
 
 def labels(session: Session) -> set[str]:
