@@ -136,14 +136,15 @@ def _secret(text: str) -> str:
     return max((_letters(data[start:end].decode()) for start, end in REDACTOR.spans(data)), key=len)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_a_credential_is_masked_in_whatever_encoding(example: str, encoder: str) -> None:
-    secret = _secret(example)
-    encoded = ENCODERS[encoder](example)
-    masked = REDACTOR.text(encoded)
-    assert secret[:24] not in _letters(masked.replace("\b", "\b")), masked
-    assert masked.count("\n") == encoded.count("\n")
+def test_a_credential_is_masked_in_whatever_encoding(example: str) -> None:
+    secret, shown = _secret(example), {}
+    for encoder, encode in ENCODERS.items():
+        encoded = encode(example)
+        masked = REDACTOR.text(encoded)
+        if secret[:24] in _letters(masked) or masked.count("\n") != encoded.count("\n"):
+            shown[encoder] = masked
+    assert shown == {}
 
 
 @given(st.sampled_from(SHAPES), st.sampled_from(sorted(ENCODERS)), st.lists(st.sampled_from(WHOLE), min_size=1, max_size=2))
