@@ -42,6 +42,11 @@ def _grep(text: str) -> str:
     return f"{text[: middle - 2]}\x1b[01;31m\x1b[K{text[middle - 2 : middle]}\x1b[m\x1b[K{text[middle:]}"
 
 
+def _ne(text: str) -> str:
+    """The same with `GREP_COLORS=ne`, which clears no lines."""
+    return _grep(text).replace("\x1b[K", "")
+
+
 def _hidden(text: str, what: str) -> str:
     """The text with something that is not shown in its middle, and behind the first letters."""
     middle = len(text) // 2
@@ -106,6 +111,14 @@ ENCODERS: dict[str, Callable[[str], str]] = {
     "form-feed": _between("\f"),
     "vertical-tab": _between("\v"),
     "escaped-colours": lambda text: repr(_grep(text)),
+    "escaped-plain-colours": lambda text: repr(_ne(text)),
+    "json-plain-colours": lambda text: json.dumps(_ne(text)),
+    "cat-v-plain-colours": lambda text: _ne(text).replace("\x1b", "^["),
+    "octal-plain-colours": lambda text: _ne(text).replace("\x1b", "\\033"),
+    "shell-plain-colours": lambda text: _ne(text).replace("\x1b", "\\E"),
+    "rust-plain-colours": lambda text: _ne(text).replace("\x1b", "\\u{1b}"),
+    "html-plain-colours": lambda text: _ne(text).replace("\x1b", "&#27;"),
+    "percent-plain-colours": lambda text: _ne(text).replace("\x1b", "%1B"),
     "json-colours": lambda text: json.dumps(_grep(text)),
     "nul-after": lambda text: f"A=b\0{text}\0PATH=/bin\0",
     "grep-n": lambda text: f"conf/app.env:12:{text}",

@@ -52,10 +52,13 @@ _ENCODED = re.compile(
     rb"|&(?:amp;)*(?:\#[xX](?P<h>[0-9a-fA-F]{2,6})|\#(?P<d>\d{2,7})"
     rb"|(?P<e>quot|apos|lt|gt|nbsp|amp|lowbar|UnderBar|hyphen|dash|period|shy|zwnj|zwj|ZeroWidthSpace|NoBreak|lrm|rlm));"
     rb"|\^(?P<k>[@-_?])|(?P<m>M-(?:\^?[ -~])M-(?:\^?[ -~])(?:M-(?:\^?[ -~])){0,2})"
-    rb"|(?<!\x1b)\[(?P<g>[0-9;]{0,24})m"
+    rb"|(?<!\x1b)(?<!\\x1[bB])(?<!\\u001[bB])(?<![%=]1[bB])(?<![xX]1[bB];)(?<!\{1[bB]\})(?<!\\033)(?<!\\[eE])(?<!\^\[)(?<!\#27;)\[(?P<g>[0-9;]{0,24})m"
     rb"|\"(?P<t>\")|'(?P<s>')"
 )
-"""Also what `cat -v` makes of control characters and of UTF-8, and colours that lost their escape character."""
+"""Also what `cat -v` makes of control characters and of UTF-8, and colours that lost their escape character.
+
+A colour whose escape character is written out keeps its letters: with that character it is left to the terminal's view.
+"""
 _FORM = re.compile(_ENCODED.pattern + rb"|(?P<f>\+)")
 """Where percent signs encode, a plus is a blank; elsewhere it is itself."""
 _PERCENT = re.compile(rb"%[0-7][0-9a-fA-F]")
