@@ -492,9 +492,12 @@ class _Walk:
         if found and all(seen.get(at, 0) == stop for at, stop in found.items()):
             return
         seen |= found
-        self.source = self.parsed.codes[depth]
+        self.source, outer = self.parsed.codes[depth], self.variables
+        # A heredoc's text is not in the tree of the whole: what is assigned in it is known here only.
+        values = {**outer, **constants_of(root, self.source)}
+        self.variables = {name: text for name, text in values.items() if outer.get(name, text) == text}
         yield from self.walk(root, replace(streams, sinks=dict(streams.sinks)))
-        self.source = self.parsed.codes[0]
+        self.source, self.variables = self.parsed.codes[0], outer
 
     def backticks(self, node: Node, streams: Streams) -> Iterator[Fact]:
         """Substitutions that the grammar leaves inside a word or a heredoc."""
