@@ -39,7 +39,7 @@ def recorded(scripts: Sequence[str], inside: Any) -> list[set[str]]:
     (folder / "here").mkdir()
     for at, script in enumerate(scripts):
         (folder / f"{at}.sh").write_text(script)
-    ran = inside.run(_driver(folder, len(scripts)), "shell", _BOUND_S)
+    ran = inside.wait(inside.run_here(_driver(folder, len(scripts)), "shell", _BOUND_S), _BOUND_S + 10)
     assert ran.text.endswith("all scripts ran\n"), (ran.outcome.status, ran.stderr[-500:])
     return [_names(folder / f"{at}.log") for at in range(len(scripts))]
 
