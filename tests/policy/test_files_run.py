@@ -45,11 +45,11 @@ def test_everyday_work_is_allowed(engine: Engine, code: str) -> None:
 
 
 def test_a_path_in_the_workspace_is_the_same_in_full_and_in_short() -> None:
-    engine = load_engine(places=Places("/work/project", "/home/user"))
-    assert engine.judge("base64 -d z > /work/project/a; sh a", "shell", "host").action == "ask"
-    assert engine.judge("base64 -d z > a; cd /work/project; sh a", "shell", "host").action == "ask"
+    engine = load_engine(places=Places("/srv/project", "/home/user"))
+    assert engine.judge("base64 -d z > /srv/project/a; sh a", "shell", "host").action == "ask"
+    assert engine.judge("base64 -d z > a; cd /srv/project; sh a", "shell", "host").action == "ask"
     assert engine.judge("base64 -d z > /home/user/a; sh ~/a", "shell", "host").action == "ask"
-    assert engine.judge("base64 -d z > /work/other/a; sh a", "shell", "host").action == "allow"
+    assert engine.judge("base64 -d z > /srv/other/a; sh a", "shell", "host").action == "allow"
 
 
 def test_two_paths_that_are_known_in_part_meet_where_some_file_fits_both() -> None:
