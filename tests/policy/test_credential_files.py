@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import tomllib
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from sandboxmcp.policy.packs.pack import load_pack
 from sandboxmcp.policy.secrets.credential_files import masked_copy
 from sandboxmcp.policy.secrets.redactor import Redactor, example_text
 from sandboxmcp.sandbox.workspace.secret_names import kind_of
+from tests.measuring import MOST, growth, thread_seconds
 
 REDACTOR = Redactor(load_pack(data_folder("policies") / "secrets.toml").secrets)
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabcDEF123456==\n-----END RSA PRIVATE KEY-----\n"
@@ -433,15 +433,11 @@ HOSTILE = [
 def test_the_readers_are_linear(name: str) -> None:
     """The steps of a whole table together: a quadratic reader of one of them would be a hundred times slower on the longer ones."""
 
-    def cost(size: int) -> float:
-        start = time.process_time()
-        for piece in HOSTILE:
-            masked_copy(name, (piece * (size // len(piece)))[:size].encode())
-        return time.process_time() - start
+    def seconds(size: int) -> float:
+        pieces = [(piece * (size // len(piece)))[:size].encode() for piece in HOSTILE]
+        return thread_seconds(lambda: [masked_copy(name, piece) for piece in pieces])
 
-    cost(1_000)
-    small, large = min(cost(8_000) for _ in range(3)), cost(64_000)
-    assert large < 8 * 4 * max(small, 0.002)
+    assert growth(seconds, smallest=8_000, largest=64_000) <= MOST
 
 
 TEMPLATES = [

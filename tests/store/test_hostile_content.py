@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import time
 from collections.abc import Callable
-from statistics import median
+from functools import cache
 
 import pytest
 
@@ -17,13 +15,10 @@ from sandboxmcp.store.chunking.kinds import SAMPLE_BYTES, recognise_form, recogn
 from sandboxmcp.store.chunking.markup import SPELLING
 from sandboxmcp.store.chunking.parts import passages_of
 from sandboxmcp.store.lines import numbered_lines
+from tests.measuring import MOST, growth, thread_seconds
 
-MOST = 2.6
-"""How many times as long twice as much may take: 2 is linear, 4 is quadratic."""
 _PIECE = 256 << 10
-_WORTH_MEASURING_S = 0.04
-_LARGEST = 1 << 20
-_TRIES = 12
+_TRIES = 5
 
 Shape = Callable[[int], str | bytes]
 """Content of about so many bytes."""
@@ -273,36 +268,12 @@ def understood(content: bytes) -> int:
 def seconds(shape: Shape, size: int) -> float:
     content = shape(size)
     content = content.encode() if isinstance(content, str) else content
-    gc.collect()
-    gc.disable()  # when Python looks for garbage depends on what ran before
-    try:
-        begun = time.thread_time()
-        understood(content)
-        return time.thread_time() - begun
-    finally:
-        gc.enable()
-
-
-def growth(shape: Shape) -> float:
-    """How many times as long twice as much takes."""
-    size = 16 << 10
-    while (once := seconds(shape, size)) < _WORTH_MEASURING_S and size < _LARGEST:
-        size *= 2
-    singles, doubles = [once], list[float]()
-    while len(doubles) < 2 or (len(doubles) < _TRIES and min(doubles) > MOST * median(singles)):
-        singles.append(seconds(shape, size))
-        doubles.append(seconds(shape, 2 * size))
-    # The processor is shared: the least of several times is nearest to what the work itself takes.
-    grown = min(doubles) / median(singles)
-    if grown > MOST and 4 * size <= 2 * _LARGEST:
-        # One doubling may cross the size of a cache, or of a heap that is tidied up; two in a row tell whether it goes on so.
-        grown = min(grown, (min(seconds(shape, 4 * size) for _ in range(3)) / median(singles)) ** 0.5)
-    return grown
+    return thread_seconds(lambda: understood(content))
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_twice_as_much_takes_about_twice_as_long(name: str) -> None:
-    assert growth(SHAPES[name]) <= MOST
+    assert growth(lambda size: seconds(SHAPES[name], size)) <= MOST
 
 
 WORDS = _repeated("The zebra runs over the plain and sleeps under a tree that nobody else has seen before today.\n")
@@ -310,11 +281,17 @@ MOST_SLOWER = 40
 """How many times as long as that much prose anything may take; what is linear may still be hopelessly slow."""
 
 
+@cache
+def _of_prose(size: int) -> float:
+    return min(seconds(WORDS, size) for _ in range(3))
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_nothing_takes_very_much_longer_than_prose(name: str) -> None:
     size = 64 << 10
-    prose = min(seconds(WORDS, size) for _ in range(3))
-    found: list[float] = []
-    while len(found) < _TRIES and (not found or min(found) > MOST_SLOWER * prose):
-        found.append(seconds(SHAPES[name], size))
-    assert min(found) <= MOST_SLOWER * prose
+    least = seconds(SHAPES[name], size)
+    for _ in range(_TRIES):
+        if least <= MOST_SLOWER * _of_prose(size):
+            return
+        least = min(least, seconds(SHAPES[name], size))
+    raise AssertionError(least / _of_prose(size))

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import time
-
 from sandboxmcp.store.readers.page_text import page_text
+from tests.measuring import MOST, growth, thread_seconds
 
 
 def _text(body: str) -> tuple[str, str]:
     return page_text(f"<html><body>{body}</body></html>".encode(), "text/html", "utf-8", "http://example.com/")
 
 
-def _seconds(items: int) -> float:
-    begun = time.thread_time()
-    _text("<ol>" + "<li>a</li>" * items + "</ol>")
-    return time.thread_time() - begun
-
-
 def test_numbered_lists_take_twice_as_long_for_twice_as_many_items() -> None:
-    _seconds(10)  # the readers are imported
-    once = min(_seconds(3_000) for _ in range(2))
-    assert min(_seconds(6_000) for _ in range(3)) <= 2.6 * once
+    def seconds(items: int) -> float:
+        return thread_seconds(lambda: _text("<ol>" + "<li>a</li>" * items + "</ol>"))
+
+    seconds(10)  # the readers are imported
+    assert growth(seconds, smallest=1_000, largest=4_000) <= MOST
 
 
 def test_items_keep_their_numbers() -> None:

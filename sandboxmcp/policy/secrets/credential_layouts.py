@@ -107,7 +107,8 @@ def _in_next_line(text: bytes, line: int, end: int) -> Iterator[tuple[int, int]]
 def _in_pair(text: bytes, line: int, start: int, end: int) -> Iterator[tuple[int, int]]:
     """`name: X` beside `value: Y`, in either order, in JSON, YAML, XML and property lists."""
     if not _NAMED.search(text[line:start]):
-        previous = text.rfind(b"\n", max(0, line - _BEFORE), max(0, line - 1)) + 1
+        floor = max(0, line - _BEFORE)
+        previous = text.rfind(b"\n", floor, max(0, line - 1)) + 1 or floor
         if text[line:start].strip(b" \t\"'") or not _NAMED.search(text[previous:start]):
             return
     paired = _PAIRED.match(text, end)

@@ -74,10 +74,12 @@ def _headings(text: bytes, words: Iterable[tuple[int, int]]) -> Iterator[tuple[i
     done = -1
     for start, end in words:
         if start > done and _ENDS_CELL.match(text, end):
-            line = text.rfind(b"\n", max(0, start - _LONGEST_LINE), start) + 1
+            floor = max(0, start - _LONGEST_LINE)
+            line = text.rfind(b"\n", floor, start) + 1
             done = text.find(b"\n", end, end + _LONGEST_LINE)
             done = done if done >= 0 else min(len(text), end + _LONGEST_LINE)
-            yield line, done
+            if line or not floor:  # else it is longer
+                yield line, done
 
 
 def _table(line: bytes) -> Table | None:
