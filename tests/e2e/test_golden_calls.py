@@ -12,6 +12,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,8 @@ GROUPS: dict[str, list[Step]] = {
         batch({"label": "same", "command": "echo 1"}, {"label": "same", "command": "echo 2"}),
         batch({"label": "log", "code": LOG, "language": "python"}, queries=["disk full"]),
         batch({"label": "log", "code": LOG, "language": "python"}, queries=["disk full", "worker-3"], budget_tokens=300),
-        batch({"label": "log", "code": LOG, "language": "python"}, intent="errors", budget_tokens=150),
-        batch({"label": "log", "code": LOG, "language": "python"}, budget_tokens=400),
+        batch({"label": "log", "code": LOG, "language": "python"}, intent="errors", budget_tokens=160),
+        batch({"label": "log", "code": LOG, "language": "python"}, budget_tokens=385),
         batch({"label": "table", "code": TABLE, "language": "python"}, queries=["city13 11025"], budget_tokens=20000),
         batch(
             {"label": "ok", "command": "echo fine"}, {"label": "bad", "command": "exit 2"}, {"label": "den", "command": "curl x"}
@@ -167,7 +168,7 @@ GROUPS: dict[str, list[Step]] = {
         batch("echo needle-in-batch", queries=["needle"], query_scope="all"),
         batch("echo 1", query_scope="everything"),
         batch("echo 1", surprise=True),
-        batch(*[f"echo item {n}" for n in range(12)], budget_tokens=600),
+        batch(*[f"echo item {n}" for n in range(12)], budget_tokens=800),
         batch(*[f"seq {n} 2000" for n in range(3)], budget_tokens=50),
         batch("not json", commands="x"),
     ],
@@ -395,7 +396,8 @@ def compare(name: str, lines: list[str]) -> None:
     file, text = CALLS / f"{name}.txt", "\n".join(lines) + "\n"
     if os.environ.get("SANDBOXMCP_GOLDEN") == "write":
         file.write_text(text)
-    assert text == file.read_text()
+    differences = "\n".join(unified_diff(file.read_text().splitlines(), text.splitlines(), "recorded", "now", n=3, lineterm=""))
+    assert not differences, differences
 
 
 def test_there_are_more_than_two_hundred() -> None:
