@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -21,6 +22,12 @@ T = TypeVar("T")
 # A busy machine is no failure. CI tries the same examples every time; developers' machines look for new ones.
 hypothesis.settings.register_profile("patient", deadline=None, derandomize=os.environ.get("SANDBOXMCP_SANDBOX") == "required")
 hypothesis.settings.load_profile("patient")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are nothing that each search for garbage must go through again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ _TRIES = 8
 
 def thread_seconds(work: Callable[[], object]) -> float:
     """The processor time, in seconds, that this thread spends in `work`; Python looks for no garbage meanwhile."""
-    gc.collect()
     gc.disable()
     try:
         begun = time.thread_time()
