@@ -1,10 +1,10 @@
-"""`sandboxmcp doctor | stats | version`."""
+"""`sandboxmcp doctor | version`: is everything there, and which version is it."""
 
 from __future__ import annotations
 
 import json
 from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Any
 
 import typer
 
@@ -17,40 +17,7 @@ _NO_SANDBOX = 4
 
 
 def add_to(group: typer.Typer) -> None:
-    """Register the commands."""
-
-    @command(group, "doctor", acts=("workspace", "data_dir", "policy_packs"))
-    def doctor(
-        settings: Settings,
-        as_json: bool,
-        repair: Annotated[
-            bool, typer.Option("--repair", help="Build the store anew from its captures: its index, and a damaged database.")
-        ] = False,
-    ) -> int:
-        """Check sandbox, store, policy and runtimes, with fixes."""
-        if repair:
-            from sandboxmcp.tools.admin import repair as mend
-
-            mended = use(settings, "ctx_doctor", mend)
-            show(mended, as_json)
-            return _EXIT_CODES["store"] if mended.is_error else 0
-        from sandboxmcp.tools.admin import doctor as examine
-
-        reply = use(settings, "ctx_doctor", examine)
-        if as_json:
-            show(reply, as_json)
-        else:
-            print(for_terminal(reply.text))
-        failed = [check["name"] for check in reply.structured["checks"] if not check["ok"] and not check["optional"]]
-        return _EXIT_CODES.get(failed[0], _NO_SANDBOX) if failed else 0
-
-    @command(group, "stats", acts=("data_dir",))
-    def stats(settings: Settings, as_json: bool) -> int:
-        """Calls, bytes captured and bytes returned, per tool."""
-        from sandboxmcp.tools.admin import stats as count
-
-        show(use(settings, "ctx_stats", count), as_json)
-        return 0
+    """Register `version`; the others are tools."""
 
     @command(group, "version", acts=())
     def version(settings: Settings, as_json: bool) -> int:
@@ -58,3 +25,22 @@ def add_to(group: typer.Typer) -> None:
         number = installed_version("sandboxmcp")
         print(json.dumps({"ok": True, "version": number}) if as_json else number)
         return 0
+
+
+def doctor(settings: Settings, as_json: bool, given: dict[str, Any]) -> int:
+    """Check, or repair the store; returns an exit code that tells what is wrong."""
+    if given["repair"]:
+        from sandboxmcp.tools.admin import repair
+
+        mended = use(settings, "ctx_doctor", repair)
+        show(mended, as_json)
+        return _EXIT_CODES["store"] if mended.is_error else 0
+    from sandboxmcp.tools.admin import doctor as examine
+
+    reply = use(settings, "ctx_doctor", examine)
+    if as_json:
+        show(reply, as_json)
+    else:
+        print(for_terminal(reply.text))
+    failed = [check["name"] for check in reply.structured["checks"] if not check["ok"] and not check["optional"]]
+    return _EXIT_CODES.get(failed[0], _NO_SANDBOX) if failed else 0

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sandboxmcp.cli import admin, completion, help, jobs, kernels, knowledge, policy, run, serve, shell, workspace
+from sandboxmcp.cli import admin, completion, help, kernels, policy, run, serve, shell, tool_commands, workspace
 from sandboxmcp.cli.wording import for_terminal
 from sandboxmcp.core.errors import SandboxmcpError
 
@@ -38,7 +38,8 @@ class _Ordered(TyperGroup):
 def _application() -> typer.Typer:
     group = typer.Typer(name="sandboxmcp", cls=_Ordered, help=_HELP, add_completion=False, pretty_exceptions_enable=False)
     group.callback(invoke_without_command=True)(_alone)
-    for module in (run, shell, knowledge, kernels, jobs, workspace, policy, serve, admin, completion):
+    tool_commands.add_to(group, {"ctx_execute": run.run, "ctx_doctor": admin.doctor})
+    for module in (shell, kernels, workspace, policy, serve, admin, completion):
         module.add_to(group)
     help.add_to(group, run_command_line)
     return group

@@ -31,7 +31,7 @@ def add_to(group: typer.Typer) -> None:
         Through a pipe it shows no prompt and no colour; its exit code is that of the last input, or with --json each input
         gives one document. Python statements are inputs of their own; a line that begins with : or ! is one.
         """
-        from sandboxmcp.server.arguments import language_called
         from sandboxmcp.shell.app import run_shell
+        from sandboxmcp.tools.arguments import language_called
 
         return run_shell(settings, kernel, lang and language_called(lang), as_json=as_json)

@@ -1,3 +1,3 @@
 """The tools as an MCP server. With `gateway` the only place that imports the SDK."""
 
-__all__ = ["arguments", "stdio"]
+__all__ = ["stdio"]

@@ -20,13 +20,13 @@ from sandboxmcp.render.answer import Answer, failure, masked
 from sandboxmcp.render.budget import MINIMUM
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.structured_budget import condensed
-from sandboxmcp.server.arguments import checked_arguments
 from sandboxmcp.server.asking import asker, questions_result
-from sandboxmcp.server.calls import CALLS
-from sandboxmcp.server.instructions import NAME
-from sandboxmcp.server.schemas import INSTRUCTIONS, TOOLS
+from sandboxmcp.server.instructions import INSTRUCTIONS, NAME
 from sandboxmcp.session import Session
+from sandboxmcp.tools.arguments import checked_arguments
 from sandboxmcp.tools.asking import ASK, AnswersNeeded
+from sandboxmcp.tools.calls import call
+from sandboxmcp.tools.registry import TOOLS
 from sandboxmcp.tools.usage_stats import count_call
 
 _log = logging.getLogger("sandboxmcp")
@@ -56,7 +56,7 @@ def make_server(session: Session) -> Server[Any]:
 
 
 def _listed() -> list[types.Tool]:
-    return [types.Tool(name=name, description=description, input_schema=schema) for name, (description, schema) in TOOLS.items()]
+    return [types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in TOOLS.values()]
 
 
 async def _answered(session: Session, context: Context, tool: str, arguments: dict[str, Any]) -> Answer:
@@ -69,7 +69,7 @@ async def _answered(session: Session, context: Context, tool: str, arguments: di
     room = max(budget if isinstance(budget, int) else session.settings.budget_tokens, MINIMUM)
     try:
         checked = checked_arguments(tool, arguments)
-        reply = await CALLS[tool](session, checked, progress)
+        reply = await call(TOOLS[tool], session, checked, progress)
     except SandboxmcpError as error:
         return await _fitted(session, context, failure(error, room), room)
     except AnswersNeeded:

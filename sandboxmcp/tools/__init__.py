@@ -2,17 +2,18 @@
 
 __all__ = [
     "admin",
+    "arguments",
     "asking",
+    "calls",
     "execution",
-    "fetching",
     "interactive",
-    "jobs",
     "kernel_client",
     "kernel_rpc",
     "kernels",
     "knowledge",
     "reading",
     "recalling",
-    "script_runs",
+    "registry",
+    "toolspec",
     "usage_stats",
 ]

@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 from urllib.parse import urldefrag, urlsplit
 
@@ -95,11 +94,6 @@ async def fetch_and_index(
             group.start_soon(one, index)
     got = [results[index] for index in range(len(wanted))]
     return await anyio.to_thread.run_sync(_answer, session, got, intent, budget_tokens)
-
-
-def fetch_blocking(session: Session, **arguments: Any) -> Answer:
-    """The same for callers without an event loop."""
-    return anyio.run(partial(fetch_and_index, session, **arguments))
 
 
 def _without_fragment(url: str) -> str:

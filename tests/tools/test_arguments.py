@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxmcp.core.errors import UsageError
-from sandboxmcp.server.arguments import checked_arguments
-from sandboxmcp.server.schemas import TOOLS
+from sandboxmcp.tools.arguments import checked_arguments
+from sandboxmcp.tools.registry import TOOLS
 
 COMMANDS = ["echo 1"]
 ACCEPTED = [
@@ -80,9 +80,7 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
     max_leaves=8,
 )
-names = st.sampled_from(
-    sorted({name for _, schema in TOOLS.values() for name in schema["properties"]} | {"timeout", "query", "kernel"})
-)
+names = st.sampled_from(sorted({one.name for tool in TOOLS.values() for one in tool.arguments} | {"timeout", "query", "kernel"}))
 
 
 @given(tool=st.sampled_from(sorted(TOOLS)), given=st.dictionaries(names, anything, max_size=5))
@@ -91,4 +89,4 @@ def test_no_arguments_make_anything_but_a_usage_error(tool: str, given: dict[str
         checked = checked_arguments(tool, given)
     except UsageError:
         return
-    assert set(checked) <= set(TOOLS[tool][1]["properties"])
+    assert set(checked) <= {one.name for one in TOOLS[tool].arguments}
