@@ -1,4 +1,7 @@
-"""Writes the pages that are generated from the code: docs/settings.md from the settings table. `--check` only compares."""
+"""Writes what is generated from the code: docs/settings.md from the settings, the README's table from the tools.
+
+`--check` only compares.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sandboxmcp.core.settings import KEYS, Key
+from sandboxmcp.tools.registry import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 _INTRO = """\
@@ -36,7 +40,7 @@ def settings_page() -> str:
 
 def _row(key: Key) -> str:
     cells = (f"`{key.name}`", f"`{key.variable}`", _shown(key.default), key.doc, _project_may(key))
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
 
 
 def _shown(default: Any) -> str:
@@ -59,7 +63,34 @@ def _project_may(key: Key) -> str:
     return "lower it" if key.tighten(2, 1) else "not set it"
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/settings.md": settings_page}
+_BEGIN, _END = "<!-- tools: written by `make docs` -->\n", "<!-- end of tools -->"
+
+
+def readme() -> str:
+    """The README with the table of tools as it should be.
+
+    Raises:
+        ValueError: it has no place for the table.
+    """
+    page = (ROOT / "README.md").read_text()
+    before, begin, rest = page.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise ValueError(f"README.md wants a line {_BEGIN.strip()} and after it a line {_END}")
+    return before + begin + tools_table() + end + after
+
+
+def tools_table() -> str:
+    """The rows of the README's table, in the order in which clients are told of the tools."""
+    rows = "".join(f"| `{tool.name}` | {_cell(tool.summary)} |\n" for tool in TOOLS.values())
+    return "| tool | what it does |\n|---|---|\n" + rows
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+PAGES: dict[str, Callable[[], str]] = {"docs/settings.md": settings_page, "README.md": readme}
 
 
 def main(arguments: list[str]) -> int:
