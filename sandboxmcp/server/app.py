@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -55,6 +56,7 @@ def make_server(session: Session) -> Server[Any]:
     )
 
 
+@cache
 def _listed() -> list[types.Tool]:
     return [types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in TOOLS.values()]
 

@@ -63,7 +63,7 @@ def _resolved(given: dict[str, Any], known: dict[str, Argument]) -> dict[str, An
     result = {name: value for name, value in given.items() if value is not None}
     for argument in reversed(known.values()):  # of two bad ones the later argument is told, as ever
         for alias in argument.aliases:
-            if alias.name in result and alias.name not in known:
+            if alias.name in result:
                 value = _converted(alias, result.pop(alias.name))
                 result.setdefault(argument.name, value)
     return {name: _meant(known.get(name), value) for name, value in result.items()}

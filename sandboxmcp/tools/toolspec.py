@@ -136,6 +136,9 @@ class ToolSpec:
         known = {one.name for one in self.arguments}
         if len(known) != len(self.arguments):
             raise ValueError(f"{self.name}: two arguments have one name")
+        hidden = known & {alias.name for one in self.arguments for alias in one.aliases}
+        if hidden:
+            raise ValueError(f"{self.name}: an alias has the name of an argument: {sorted(hidden)}")
         for command in self.commands:
             named = {one for one in command.parameters if isinstance(one, str)} | set(command.fixed)
             if named - known:
