@@ -113,10 +113,11 @@ _ONE_TEXT = Argument("", "string")
 
 def _element(argument: Argument, value: Any, name: str, where: str) -> Any:
     value = _from_json(dict, value)
-    if isinstance(value, str):
-        return {"command": value}
+    if isinstance(value, str) and argument.bare is not None:
+        return {argument.bare.field: value}
     if not isinstance(value, dict):
-        raise UsageError(f"{where}: {name} wants an object or a shell command, not {_shown(value)}")
+        wanted = "an object" if argument.bare is None else f"an object or {argument.bare.noun}"
+        raise UsageError(f"{where}: {name} wants {wanted}, not {_shown(value)}")
     return _object(argument.fields, value, f"{where}: {name}")
 
 

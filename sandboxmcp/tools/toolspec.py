@@ -29,6 +29,15 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
+class Bare:
+    """A text that stands for an object which has it in this field alone."""
+
+    field: str
+    noun: str
+    """What the text is, with its article: "a shell command"."""
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
     """An argument of a tool, or a parameter that only a command at the terminal has."""
 
@@ -48,6 +57,8 @@ class Argument:
     maximum: float | None = None
     fields: tuple[Argument, ...] = ()
     """Of each object in a list of objects."""
+    bare: Bare | None = None
+    """What a text in place of such an object means. None: it is refused."""
     aliases: tuple[Alias, ...] = ()
     synonyms: Mapping[str, str] = field(default_factory=dict)
     """Other words for a value, accepted but not listed."""

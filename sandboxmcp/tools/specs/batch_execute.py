@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sandboxmcp.tools.specs.common import BUDGET_TOKENS, CODE, IMAGES, INTENT, KERNEL, LANGUAGE, QUERIES, TIMEOUT
-from sandboxmcp.tools.toolspec import Argument, ToolSpec
+from sandboxmcp.tools.toolspec import Argument, Bare, ToolSpec
 
 _COMMAND = (
     Argument("label", "string"),
@@ -30,7 +30,14 @@ SPEC = ToolSpec(
     is_destructive=True,
     is_open_world=True,
     arguments=(
-        Argument("commands", "objects", "a bare string is a shell command", required=True, fields=_COMMAND),
+        Argument(
+            "commands",
+            "objects",
+            "a bare string is a shell command",
+            required=True,
+            fields=_COMMAND,
+            bare=Bare("command", "a shell command"),
+        ),
         replace(QUERIES, description="answered from the outputs"),
         replace(INTENT, description="what you want to know"),
         Argument("concurrency", "integer", "up to 8", minimum=1),

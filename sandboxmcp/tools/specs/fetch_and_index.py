@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sandboxmcp.tools.specs.common import BUDGET_TOKENS, INTENT, SOURCE
-from sandboxmcp.tools.toolspec import Alias, Argument, Command, ToolSpec
+from sandboxmcp.tools.toolspec import Alias, Argument, Bare, Command, ToolSpec
 
 
 def _arranged(given: dict[str, Any], read_input: Callable[[], str]) -> dict[str, Any]:
@@ -40,7 +40,12 @@ SPEC = ToolSpec(
     arguments=(
         Argument("url", "string"),
         replace(SOURCE, description="label", help="The label; default: the URL."),
-        Argument("requests", "objects", fields=(Argument("url", "string", required=True), Argument("source", "string"))),
+        Argument(
+            "requests",
+            "objects",
+            fields=(Argument("url", "string", required=True), Argument("source", "string")),
+            bare=Bare("url", "a URL"),
+        ),
         Argument("concurrency", "integer", minimum=1),
         Argument("ttl_s", "number", minimum=0, aliases=(Alias("ttl", divide_by=1000),)),
         Argument("force", "boolean", help="Fetch again what is still young."),
