@@ -456,9 +456,9 @@ def detours(made: Script) -> tuple[Callable[[], str], ...]:
         lambda: f"bash -s {data} <<< '{name} $1'",
         lambda: f"BASH_ENV=<(echo {name}) bash -c :",
         lambda: f"( export BASH_ENV=f{name}; echo {name} > f{name}; bash -c : )",
-        lambda: f"PROMPT_COMMAND={name} bash --norc -i",
+        lambda: f"PROMPT_COMMAND={name} bash --norc -i </dev/null",
         lambda: f"bash --rcfile <(echo {name}) -ic :",
-        lambda: f"ENV=<(echo {name}) sh -i",
+        lambda: f"ENV=<(echo {name}) sh -i </dev/null",
         lambda: f"( echo '{name}() {{ :; }}'; ) | cat; {name}",
         # Files
         lambda: f"{{ echo {name} > f{name}; . ./f{name}; }}",
@@ -483,7 +483,7 @@ def detours(made: Script) -> tuple[Callable[[], str], ...]:
         lambda: f"shopt -s expand_aliases{end()}alias q={name}{end()}eval 'q {data}'",
         lambda: f"shopt -s expand_aliases{end()}alias q='eval ' r={name}{end()}q r",
         lambda: f"hash -p $PWD/../bin/{name} {data}; eval {data}",
-        lambda: f"env PROMPT_COMMAND={name} bash --norc -i",
+        lambda: f"env PROMPT_COMMAND={name} bash --norc -i </dev/null",
         lambda: f"echo {name} > f{name}; env BASH_ENV=f{name} bash -c :",
         lambda: f"BASH_ALIASES[q]={name}; shopt -s expand_aliases{end()}q",
         # Pipes into loops
