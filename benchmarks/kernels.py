@@ -63,7 +63,7 @@ class Bench:
     async def script(self, language: str, code: str) -> None:
         outcome = await self.session.run(Script("bench", language, code, 60))
         if outcome.status != "ok":
-            raise SystemExit(f"a script of the benchmark ended as {outcome.status}: {outcome.reason}")
+            raise SystemExit(f"a script of the benchmark ended as {outcome.status}: {outcome.reasons}")
         for stream in (outcome.stdout, outcome.stderr):
             if stream is not None:
                 stream.path.unlink()

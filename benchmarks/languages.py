@@ -61,9 +61,9 @@ async def inside(session: RunSession, language: str, code: str) -> float:
     outcome = await session.run(Script("bench", language, code, 120))
     taken = time.perf_counter() - started
     if outcome.status == "skipped":
-        raise NotInstalled(outcome.reason)
+        raise NotInstalled(str(outcome.reasons))
     if outcome.status != "ok":
-        raise SystemExit(f"{language}: {outcome.status} {outcome.reason}")
+        raise SystemExit(f"{language}: {outcome.status} {outcome.reasons}")
     return taken
 
 

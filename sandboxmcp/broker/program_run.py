@@ -26,6 +26,7 @@ from sandboxmcp.broker.proxy_handshake import http_connect
 from sandboxmcp.broker.relay import Relay
 from sandboxmcp.core.errors import SandboxUnavailable
 from sandboxmcp.core.resources import data_folder
+from sandboxmcp.core.text import in_gib
 from sandboxmcp.policy.programs.brokered_programs import Brokered
 from sandboxmcp.policy.programs.order import Refusal
 from sandboxmcp.policy.programs.shapes import INPUTS, RESULTS, ProgramOrder
@@ -34,7 +35,6 @@ from sandboxmcp.sandbox.cgroup import make_control_group
 from sandboxmcp.sandbox.installations import Interpreter
 from sandboxmcp.sandbox.process import SandboxProcess, start_sandbox
 from sandboxmcp.sandbox.usage import memory_of, page_tables, tree
-from sandboxmcp.sandbox.watch import in_gib
 
 _MOST_INPUT = 1 << 20
 _PIECE = 1 << 20

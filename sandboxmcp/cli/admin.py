@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 from sandboxmcp.cli.commands import command, show, use
-from sandboxmcp.cli.wording import for_terminal
 from sandboxmcp.core.settings import Settings
 
 _EXIT_CODES = {"sqlite": 5, "store": 5, "policy": 6}
@@ -41,6 +40,6 @@ def doctor(settings: Settings, as_json: bool, given: dict[str, Any]) -> int:
     if as_json:
         show(reply, as_json)
     else:
-        print(for_terminal(reply.text))
+        print(reply.text)
     failed = [check["name"] for check in reply.structured["checks"] if not check["ok"] and not check["optional"]]
     return _EXIT_CODES.get(failed[0], _NO_SANDBOX) if failed else 0

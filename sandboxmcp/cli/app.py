@@ -13,8 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from sandboxmcp.cli import admin, completion, help, kernels, policy, run, serve, shell, tool_commands, workspace
-from sandboxmcp.cli.wording import for_terminal
 from sandboxmcp.core.errors import SandboxmcpError
+from sandboxmcp.core.surface import speaking_to
+from sandboxmcp.tools.surfaces import TERMINAL
 
 _HELP = """Run code for AI agents in a sandbox without network; store, index and search what it prints.
 
@@ -58,13 +59,18 @@ def _alone(
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Run one command; returns its exit code."""
+    """Run one command; returns its exit code. Everything that it prints names commands and flags."""
+    with speaking_to(TERMINAL):
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     completion.prepare()
     try:
         code: Any = _application()(list(arguments), prog_name=completion.PROGRAM, standalone_mode=False)
     except SandboxmcpError as error:
-        return _told(for_terminal(str(error)), error.exit_code, as_json)
+        return _told(str(error), error.exit_code, as_json)
     except (typer.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except BrokenPipeError:

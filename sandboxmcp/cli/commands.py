@@ -12,7 +12,6 @@ from typing import Any
 import typer
 
 from sandboxmcp.cli.notices import tell_misspelt
-from sandboxmcp.cli.wording import answer_for_terminal
 from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.session import Session
@@ -70,14 +69,13 @@ def _json_flag() -> inspect.Parameter:
     return inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=option, annotation=bool)
 
 
-def show(reply: Answer, as_json: bool, *, ok: bool | None = None, labelled: bool = True) -> None:
+def show(reply: Answer, as_json: bool, *, ok: bool | None = None) -> None:
     """Print an answer: its text, or one JSON document with its facts and its text. A refusal goes to stderr, on one line;
     several on a line each.
 
-    `ok` in the document says whether what was asked for came about; default: the answer is no error. `labelled`: lines of the
-    answer may hold labels or queries, which are left as they are.
+    `ok` in the document says whether what was asked for came about; default: the answer is no error.
     """
-    text = answer_for_terminal(reply.text, labelled=labelled)
+    text = reply.text
     if as_json:
         print(json.dumps({"ok": not reply.is_error if ok is None else ok, **reply.structured, "text": text}, ensure_ascii=False))
     elif reply.is_error:

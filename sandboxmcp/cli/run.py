@@ -33,7 +33,7 @@ def run(settings: Settings, as_json: bool, given: dict[str, Any]) -> int:
     asked = _Given(file or "", text, language, given["kernel"], queries, given["timeout_s"], given[BUDGET])
     reply = use(settings, "ctx_execute", _run, given=asked)
     exit_code = _EXIT_CODES.get(str(reply.structured["status"]), 1)
-    show(reply, as_json, ok=exit_code == 0, labelled=len(queries) > 1)
+    show(reply, as_json, ok=exit_code == 0)
     return exit_code
 
 

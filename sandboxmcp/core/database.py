@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.errors import DiskFull, ReadOnlyStore, StoreError
 from sandboxmcp.core.reserve import Reserve
+from sandboxmcp.core.surface import call
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -290,12 +291,16 @@ class Database:
             yield
         except self._sqlite.Error as error:
             if self._is_full(error):
-                raise DiskFull(f"The disk of {self.path.parent} is full", DISK_FULL_FIX) from error
+                raise DiskFull(f"The disk of {self.path.parent} is full", disk_full_fix()) from error
             raise StoreError(f"The store {self.path} failed: {error}", _fix(str(error))) from error
 
 
 _ELSEWHERE = "Make its folder writable, or set SANDBOXMCP_DATA_DIR to a folder that is."
-DISK_FULL_FIX = "Free some space, forget sources (ctx_purge), or set SANDBOXMCP_DATA_DIR to another disk."
+
+
+def disk_full_fix() -> str:
+    """What to do about a full disk under the store."""
+    return f"Free some space, forget sources ({call('ctx_purge')}), or set SANDBOXMCP_DATA_DIR to another disk."
 
 
 def _only_readable(path: Path) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from sandboxmcp.core.reasons import Reason
+
 Action = Literal["allow", "ask", "deny"]
 Setting = Literal["kernel", "host"]
 """Where the judged code would run: inside our kernel, or on the agent's own host shell."""
@@ -108,8 +110,8 @@ class Outcome:
     stdout: StreamCapture | None = None
     stderr: StreamCapture | None = None
     artifacts: tuple[Artifact, ...] = ()
-    reason: str = ""
-    """One sentence for the reader when the status alone does not say it: which limit, which rule, what to change."""
+    reasons: tuple[Reason, ...] = ()
+    """What the status alone does not say: which limit, what was lost, what to change. A denial has its verdict instead."""
     verdict: Verdict | None = None
 
 

@@ -115,3 +115,8 @@ def _between_letters(match: re.Match[str]) -> bool:
     """Joiners shape scripts and emoji; next to ASCII they only hide."""
     before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
     return before > "\x7f" and after > "\x7f"
+
+
+def in_gib(size: int) -> str:
+    """`2.1 GiB`, or MiB below one."""
+    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MiB"

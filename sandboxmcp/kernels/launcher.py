@@ -24,6 +24,7 @@ import anyio
 from sandboxmcp.broker.broker import Broker
 from sandboxmcp.broker.service import Service
 from sandboxmcp.core.errors import KernelError
+from sandboxmcp.core.reasons import Reason
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.policy.sources import masker_of
 from sandboxmcp.sandbox.bwrap import GUEST, REFUSED_LIMITS
@@ -55,7 +56,7 @@ class Item:
         """The exit code, negative for a signal; None when the whole sandbox ended under it."""
         self.cpu_s = 0.0
         """Seconds of processor time that its first process had used when it ended; the launcher says so."""
-        self._why = ""
+        self._why: Reason | None = None
         self._host_pid = 0
 
     @property
@@ -66,16 +67,17 @@ class Item:
         return self._host_pid
 
     @property
-    def why(self) -> str:
-        """Why we ended it, or its sandbox; empty while it lives, and when it was none of our doing."""
+    def why(self) -> Reason | None:
+        """Why we ended it, or its sandbox; None while it lives, and when it was none of our doing."""
         if not self.ended.done():
-            return ""
+            return None
         if self.ended.result() is None:
             return self._why or self._launcher.why
         limit = self._launcher.cpu_limit
-        return self._why or (f"more than {limit:,} s of processor time; raise limits.cpu" if self.cpu_s >= limit else "")
+        overrun = Reason("cpu_limit", {"limit": limit, "setting": "limits.cpu"}, "raise_limit")
+        return self._why or (overrun if self.cpu_s >= limit else None)
 
-    def kill(self, why: str = "") -> None:
+    def kill(self, why: Reason | None = None) -> None:
         """End the item and everything it started. Returns at once; `ended` tells when it is done. `why`: for who ran it."""
         if not self.ended.done():
             self._why = self._why or why
@@ -89,7 +91,7 @@ class Item:
         """What a kernel of others' has started by now belongs to it: an interrupt leaves it alone."""
         self._launcher.post({"op": "settled", "id": self.number})
 
-    async def killed(self, why: str = "") -> None:
+    async def killed(self, why: Reason | None = None) -> None:
         """Kill and wait until nothing of the item is left.
 
         A launcher that does not obey is woken (a script may have stopped it); one that still does not loses its whole sandbox.
@@ -101,7 +103,7 @@ class Item:
                 if self.ended.done():
                     return
                 self._launcher.wake()
-            self._launcher.kill("a script in its sandbox could not be ended otherwise")
+            self._launcher.kill(Reason("unkillable"))
 
 
 class Launcher:
@@ -126,7 +128,7 @@ class Launcher:
         self._forks: dict[int, asyncio.Future[int]] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self.alive = True
-        self.why = ""
+        self.why: Reason | None = None
         """Why we ended the sandbox, for the scripts that were in it."""
         self.cpu_limit = 0
         """Seconds of processor time that each process may use."""
@@ -242,7 +244,7 @@ class Launcher:
         try:
             item.pid = await asyncio.wait_for(asyncio.shield(forked), _ANSWER_TIMEOUT_S)
         except TimeoutError:
-            self.kill("its launcher did not answer")
+            self.kill(Reason("launcher_silent"))
             raise KernelError("the launcher inside the sandbox does not answer", "Try again.", self._process.log) from None
         except asyncio.CancelledError:
             item.kill()
@@ -301,7 +303,7 @@ class Launcher:
                 item.cpu_s = float(answer["cpu_s"])
             item.ended.set_result(os.waitstatus_to_exitcode(int(answer["status"])))
         elif answer.get("overrun") is True:
-            self.why = self.why or "a script in its sandbox made processes faster than they could be killed"
+            self.why = self.why or Reason("fork_overrun")
 
     def _gone(self) -> None:
         """The sandbox has ended: so has everything in it."""
@@ -324,7 +326,7 @@ class Launcher:
                 item.ended.set_result(None)
         self._items.clear()
 
-    def process_kill(self, why: str) -> None:
+    def process_kill(self, why: Reason) -> None:
         """Kill the sandbox from any thread; the event loop learns of it when the control socket closes."""
         self.why = self.why or why
         self._process.kill()
@@ -335,7 +337,7 @@ class Launcher:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    def kill(self, why: str = "") -> None:
+    def kill(self, why: Reason | None = None) -> None:
         """End the sandbox and everything in it, now. `why`: for those whose scripts run in it."""
         self.why = self.why or why
         self._process.kill()

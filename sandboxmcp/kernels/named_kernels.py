@@ -22,12 +22,14 @@ import anyio
 
 from sandboxmcp.core.errors import KernelGone, UsageError
 from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.core.reasons import Reason
 from sandboxmcp.kernels.binding import prelude
 from sandboxmcp.kernels.jupyter.displayed import Displayed
 from sandboxmcp.kernels.jupyter.kernelspecs import PREFIX, stateful_languages
 from sandboxmcp.kernels.jupyter.live_kernel import KernelPlace, LiveKernel, Reply
 from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.script_run import HEED_S, Begun, end_of, execute_both, lost_of, not_kept, with_losses
+from sandboxmcp.render.reasons import sentence
 from sandboxmcp.sandbox.usage import memory_of, tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -92,7 +94,7 @@ class NamedKernels:
         self,
         name: str,
         script: Script,
-        watch: Callable[[LiveKernel], Callable[[], str]],
+        watch: Callable[[LiveKernel], Callable[[], Reason | None]],
         on_begin: Callable[[Begun], None] | None = None,
         file: str | None = None,
         must_run: bool = False,
@@ -133,7 +135,7 @@ class NamedKernels:
             if kernel.live.item.ended.done():
                 await self._forget(kernel)
         outcome = Outcome(
-            script, outcome.status, outcome.exit_code, outcome.wall_s, out, err, tuple(displayed.artifacts), outcome.reason
+            script, outcome.status, outcome.exit_code, outcome.wall_s, out, err, tuple(displayed.artifacts), outcome.reasons
         )
         if cancelled:
             raise CancelledRun(outcome)
@@ -158,7 +160,7 @@ class NamedKernels:
             kernel.live.item.signal(signal.SIGINT)
             if await kernel.live.answers(HEED_S / 2):
                 return
-        await kernel.live.item.killed(f"it did not heed an interrupt for {HEED_S:g} s")
+        await kernel.live.item.killed(Reason("interrupt_unheeded", {"waited_s": HEED_S}))
 
     @asynccontextmanager
     async def _turn(self, name: str, language: str, must_run: bool) -> AsyncIterator[_Named]:
@@ -297,7 +299,7 @@ class NamedKernels:
         Raises:
             UsageError: there is no such kernel.
         """
-        await self._end(self._named(name), f"its kernel was stopped by {by}")
+        await self._end(self._named(name), Reason("kernel_stopped", {"by": by}))
 
     async def restart(self, name: str, by: str = _OWNER) -> None:
         """End a kernel and start it anew, empty.
@@ -306,7 +308,7 @@ class NamedKernels:
             UsageError: there is no such kernel.
         """
         kernel = self._named(name)
-        await self._end(kernel, f"its kernel was restarted by {by}")
+        await self._end(kernel, Reason("kernel_restarted", {"by": by}))
         await self._get(name, kernel.language)
 
     async def reap_forever(self, idle_s: float) -> None:
@@ -322,18 +324,18 @@ class NamedKernels:
         now = time.monotonic()
         idle = [one for one in self._kernels.values() if not one.turn.locked() and now - one.used > idle_s]
         for kernel in idle:
-            await self._end(kernel, "its kernel was not used for too long (kernel_idle_s)")
+            await self._end(kernel, Reason("kernel_idle"))
         return [kernel.name for kernel in idle]
 
     async def _miss(self, kernel: _Named) -> None:
         """One has ended while nothing ran in it: forget it, and tell, unless we have ended it."""
         _, _, how = end_of(Reply(), kernel.live.item)
-        why = how or "it exited by itself"
+        why = sentence(how) if how else "it exited by itself"
         if not kernel.ending:
             self.notices.append(f"the kernel {kernel.name} ended while none of its calls ran; its variables are gone ({why})")
         await self._forget(kernel)
 
-    async def _end(self, kernel: _Named, why: str) -> None:
+    async def _end(self, kernel: _Named, why: Reason) -> None:
         """Kill it first: a call that runs in it ends then, and takes its output with it, before the rest is given up."""
         kernel.ending = True
         await kernel.live.item.killed(why)
@@ -356,7 +358,7 @@ class NamedKernels:
         await kernel.live.forget()
         kernel.live.capture.discard()
 
-    async def close(self, why: str) -> None:
+    async def close(self, why: Reason) -> None:
         """End them all."""
         for kernel in list(self._kernels.values()):
             await self._end(kernel, why)
@@ -385,25 +387,30 @@ class CancelledRun(asyncio.CancelledError):
 
 
 def _outcome(
-    script: Script, status: Status | None, reply: Reply, kernel: _Named, wall_s: float, breach: str, lost: Sequence[str]
+    script: Script,
+    status: Status | None,
+    reply: Reply,
+    kernel: _Named,
+    wall_s: float,
+    breach: Reason | None,
+    lost: Sequence[Reason],
 ) -> Outcome:
-    """Status, exit code and reason; the captures are filled in by the caller."""
-    ended, exit_code, reason = _ending(script, status, reply, kernel, breach)
-    reasons = filter(None, (reason, *not_kept(reply), *lost))
-    return Outcome(script, with_losses(ended, lost), exit_code, wall_s, reason="; ".join(reasons))
+    """Status, exit code and reasons; the captures are filled in by the caller."""
+    ended, exit_code, reasons = _ending(script, status, reply, kernel, breach)
+    return Outcome(script, with_losses(ended, lost), exit_code, wall_s, reasons=(*reasons, *not_kept(reply), *lost))
 
 
-def _ending(script: Script, status: Status | None, reply: Reply, kernel: _Named, breach: str) -> tuple[Status, int | None, str]:
-    item = kernel.live.item
-    lost = f"; the kernel {kernel.name} ended, its variables are gone" if item.ended.done() else ""
+def _ending(
+    script: Script, status: Status | None, reply: Reply, kernel: _Named, breach: Reason | None
+) -> tuple[Status, int | None, list[Reason]]:
+    item, name = kernel.live.item, {"kernel": kernel.name}
+    gone = [Reason("kernel_ended", name)] if item.ended.done() else []
     if breach:
-        return "killed", None, f"killed: {breach}{lost}"
+        return "killed", None, [breach, *gone]
     if status == "timeout":
-        kept = lost or f"; it was interrupted, the variables of {kernel.name} are kept"
-        return status, None, f"timed out after {script.timeout_s:g} s{kept}"
+        return status, None, [Reason("timeout", {"timeout_s": script.timeout_s}), *(gone or [Reason("kernel_kept", name)])]
     if status is not None:
-        return status, None, lost.removeprefix("; ")
-    ended, exit_code, reason = end_of(reply, item)
-    if kernel.interrupted_by and ended == "failed":
-        reason = "; ".join(filter(None, (f"interrupted by {kernel.interrupted_by}", reason)))
-    return ended, exit_code, "; ".join(filter(None, (reason, lost.removeprefix("; "))))
+        return status, None, gone
+    ended, exit_code, why = end_of(reply, item)
+    interrupted = [Reason("interrupted", {"by": kernel.interrupted_by})] if kernel.interrupted_by and ended == "failed" else []
+    return ended, exit_code, [*interrupted, *([why] if why else []), *gone]

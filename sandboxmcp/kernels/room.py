@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sandboxmcp.core.model import Outcome
-from sandboxmcp.sandbox.hints import no_room_hint, says_no_room
+from sandboxmcp.core.reasons import Reason
+from sandboxmcp.sandbox.hints import says_no_room
 from sandboxmcp.sandbox.usage import full_folders
 
 
@@ -33,12 +34,13 @@ class Room:
         number, before = self._begun, full_folders(self._init, self._workspace)
 
         def end(outcome: Outcome, stderr_tail: str) -> Outcome:
-            full = full_folders(self._init, self._workspace)
-            new = full - before if alone and number == self._begun else frozenset[str]()
-            lost = full if says_no_room(stderr_tail) else new
+            now = full_folders(self._init, self._workspace)
+            new = now - before if alone and number == self._begun else frozenset[str]()
+            lost = now if says_no_room(stderr_tail) else new
             if not lost or outcome.status not in ("ok", "failed"):
                 return outcome
-            reasons = (outcome.reason, no_room_hint(lost, str(self._workspace)))
-            return replace(outcome, status="failed", reason="; ".join(filter(None, reasons)))
+            project = str(self._workspace)
+            full = Reason("disk_full", {"folders": sorted(lost - {project}), "project": project in lost})
+            return replace(outcome, status="failed", reasons=(*outcome.reasons, full))
 
         return end

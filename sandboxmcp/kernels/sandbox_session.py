@@ -18,6 +18,7 @@ from sandboxmcp.broker.broker import Broker
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.loops import Loops, LoopState
 from sandboxmcp.core.model import Outcome, Script, Status
+from sandboxmcp.core.reasons import Reason, coded
 from sandboxmcp.core.settings import Settings
 from sandboxmcp.kernels.binding import bound, prelude, private_folder, remove_folder
 from sandboxmcp.kernels.capture import ItemCapture
@@ -33,8 +34,9 @@ from sandboxmcp.kernels.registry import Registry
 from sandboxmcp.kernels.room import Room
 from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
 from sandboxmcp.kernels.script_run import Begun, Running
+from sandboxmcp.render.reasons import sentence
 from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
-from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits, in_gib
+from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits
 from sandboxmcp.sandbox.workspace.masked_copies import Masker
 
 _MOST_AT_ONCE = 8
@@ -60,7 +62,7 @@ class RunSession:
         self.named = NamedKernels(place, captures, registry)
         self._scripts = script_languages()
         self._runtimes = Runtimes(launcher, captures)
-        self.ending = "the server was ended"
+        self.ending = Reason("server_ended")
         """Why the session is closed, for what still runs in it."""
         self._tidying: set[asyncio.Task[None]] = set()
         self._broken = ""
@@ -136,7 +138,7 @@ class RunSession:
             try:
                 running = await self._begin(script, file)
             except (NotInstalled, UnknownLanguage) as missing:
-                return Outcome(script, "skipped", None, 0.0, reason=str(missing))
+                return Outcome(script, "skipped", None, 0.0, reasons=(Reason("language_unavailable", {"message": str(missing)}),))
             running.opened_since = since
             return await self._run(script, running, on_partial, on_begin)
 
@@ -193,7 +195,7 @@ class RunSession:
         since = self._launcher.masked.mark()
         with_room: list[Callable[[Outcome, str], Outcome]] = []
 
-        def watch(kernel: LiveKernel) -> Callable[[], str]:
+        def watch(kernel: LiveKernel) -> Callable[[], Reason | None]:
             watching = self._watch_named(kernel)
             with_room.append(self._room.begin(alone=self._running == 1))
             return watching
@@ -231,11 +233,11 @@ class RunSession:
 
         return dict(zip(self._scripts, await asyncio.gather(*map(look, self._scripts)), strict=True))
 
-    def _watch_named(self, kernel: LiveKernel) -> Callable[[], str]:
+    def _watch_named(self, kernel: LiveKernel) -> Callable[[], Reason | None]:
         watched = self._watch(kernel.item, sends=True)
         self._running += 1
 
-        def finish() -> str:
+        def finish() -> Reason | None:
             self._running -= 1
             self._watchdog.finish(watched)
             return watched.breach
@@ -277,14 +279,15 @@ class RunSession:
             self._pool.replenish()
         return _with_reasons(self._explained(outcome, running, watched), [*moved, *self._masked(outcome, running.opened_since)])
 
-    def _masked(self, outcome: Outcome, since: int) -> list[str]:
+    def _masked(self, outcome: Outcome, since: int) -> list[Reason]:
         """What is said of files of secrets that were opened since then, or that the output names."""
-        return self._launcher.masked.touched(since, [one.path for one in (outcome.stdout, outcome.stderr) if one is not None])
+        outputs = [one.path for one in (outcome.stdout, outcome.stderr) if one is not None]
+        return [Reason("workspace_guarded", {"note": note}) for note in self._launcher.masked.touched(since, outputs)]
 
     async def _forget(self, kernel: LiveKernel) -> None:
         """End it, and sweep once more: one that lied about its end could plant something until it was gone."""
         await kernel.forget()
-        self.named.notices += await self._sweep()
+        self.named.notices += map(sentence, await self._sweep())
 
     def _tidy(self, work: Coroutine[None, None, None]) -> None:
         """Do it behind the answer, which is on its way out of the loop first; the session's end waits for it."""
@@ -299,19 +302,19 @@ class RunSession:
         self._tidying.add(tidying)
         tidying.add_done_callback(self._tidying.discard)
 
-    async def _sweep(self) -> list[str]:
-        """Move protected paths aside that appeared meanwhile; a sentence for each."""
+    async def _sweep(self) -> list[Reason]:
+        """Move protected paths aside that appeared meanwhile; a reason for each."""
 
-        def settled() -> list[str]:
+        def settled() -> list[Reason]:
             self._guard.settle()
-            return self._launcher.protection.sweep()
+            return [Reason("workspace_guarded", {"note": note}) for note in self._launcher.protection.sweep()]
 
         return await asyncio.get_running_loop().run_in_executor(None, settled)
 
     def _explained(self, outcome: Outcome, running: Running, watched: Watched) -> Outcome:
         """The same with the limit that ended it, or that it probably met."""
         if watched.breach:
-            return replace(outcome, status="killed", exit_code=None, reason=f"killed: {watched.breach}")
+            return replace(outcome, status="killed", exit_code=None, reasons=(watched.breach,))
         group = self._launcher.process.group
         if (
             outcome.status == "killed"
@@ -319,17 +322,19 @@ class RunSession:
             and group is not None
             and group.out_of_memory_kills() > running.out_of_memory
         ):
-            return replace(outcome, reason=f"killed: more memory than {in_gib(self._limits['limits.memory'])}; raise limits.memory")
+            facts = {"limit": self._limits["limits.memory"], "setting": "limits.memory"}
+            return replace(outcome, reasons=(Reason("memory_group_limit", facts, "raise_limit"),))
         if outcome.status not in ("ok", "failed") or outcome.stderr is None:
             return outcome
-        said, ended_by, hints = _said(outcome), outcome.reason.removeprefix("ended by "), self._git_hint(outcome)
+        said, hints, signalled = _said(outcome), self._git_hint(outcome), coded(outcome.reasons, "signal")
         if (told := running.with_room(outcome, said)) != outcome:
             return _with_reasons(told, hints)
         if outcome.status == "failed":
+            ended_by = signalled.facts["signal"] if signalled else ""
             hints += filter(None, (limit_hint(said, ended_by, self._limits), network_hint(said, self._launcher.brokered)))
         return _with_reasons(outcome, hints)
 
-    def _git_hint(self, outcome: Outcome) -> list[str]:
+    def _git_hint(self, outcome: Outcome) -> list[Reason]:
         """A script goes on after a git command that could not write, so its status says nothing."""
         said = _said(outcome)
         if not said and outcome.status == "ok":
@@ -375,8 +380,8 @@ def _give_up(starting: asyncio.Future[Launcher]) -> None:
         starting.result().kill()
 
 
-def _with_reasons(outcome: Outcome, more: Sequence[str]) -> Outcome:
-    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *more)))) if more else outcome
+def _with_reasons(outcome: Outcome, more: Sequence[Reason]) -> Outcome:
+    return replace(outcome, reasons=(*outcome.reasons, *more)) if more else outcome
 
 
 def _said(outcome: Outcome) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandboxmcp.core.model import Outcome, Script, Status, StreamCapture
+from sandboxmcp.core.reasons import Reason
 from sandboxmcp.kernels.capture import ItemCapture
 from sandboxmcp.kernels.jupyter.displayed import Displayed
 from sandboxmcp.kernels.jupyter.live_kernel import LiveKernel, Reply
@@ -58,7 +59,7 @@ class Running:
         """Ctrl-C: one that does not heed it is ended a little later, as a named kernel is."""
         self.item.signal(signal.SIGINT)
         self._ending = asyncio.get_running_loop().call_later(
-            HEED_S, self.item.kill, f"it did not heed an interrupt for {HEED_S:g} s"
+            HEED_S, self.item.kill, Reason("interrupt_unheeded", {"waited_s": HEED_S})
         )
 
     async def finished(self) -> None:
@@ -85,17 +86,15 @@ class Running:
         out, err = await self._capture.finish()
         if self._ending is not None:
             self._ending.cancel()
-        exit_code, reasons = None, []
+        exit_code, why = None, None
         if status is None:
-            status, exit_code, reason = end_of(self._reply, self.item)
-            reasons = [reason]
+            status, exit_code, why = end_of(self._reply, self.item)
         elif status == "timeout":
-            reasons = [f"timed out after {self._script.timeout_s:g} s; raise timeout_s, or run less"]
+            why = Reason("timeout", {"timeout_s": self._script.timeout_s}, "raise_timeout")
         lost = lost_of(self._displayed, out, err)
-        reasons += [*not_kept(self._reply), *lost]
+        reasons = (*((why,) if why else ()), *not_kept(self._reply), *lost)
         status = with_losses(status, lost)
-        reason = "; ".join(filter(None, reasons))
-        return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._displayed.artifacts), reason)
+        return Outcome(self._script, status, exit_code, wall_s, out, err, tuple(self._displayed.artifacts), reasons)
 
 
 async def execute_both(kernel: LiveKernel, prelude: str, code: str, reply: Reply) -> None:
@@ -109,45 +108,46 @@ async def execute_both(kernel: LiveKernel, prelude: str, code: str, reply: Reply
     await kernel.execute(code, reply)
 
 
-def not_kept(reply: Reply) -> list[str]:
-    """What became of displayed results beyond a cap, each in a sentence's part."""
+def not_kept(reply: Reply) -> list[Reason]:
+    """What became of displayed results beyond a cap."""
     shown = reply.displayed
-    dropped = shown is not None and shown.dropped and f"{shown.dropped} displayed results beyond the first {len(shown.artifacts)}"
-    parts = [f"{dropped} were not kept"] if dropped else []
-    return [*parts, "what it displayed last did not come, or not whole; save it to a file instead"] if reply.incomplete else parts
+    found = []
+    if shown is not None and shown.dropped:
+        found.append(Reason("results_dropped", {"dropped": shown.dropped, "kept": len(shown.artifacts)}))
+    return [*found, Reason("results_incomplete")] if reply.incomplete else found
 
 
-def lost_of(displayed: Displayed, *streams: StreamCapture) -> list[str]:
-    """How much of what a script displayed and printed could not be written down, and why, each in a sentence's part."""
-    parts = [f"{displayed.lost} displayed results were lost: {displayed.trouble}"] if displayed.lost else []
+def lost_of(displayed: Displayed, *streams: StreamCapture) -> list[Reason]:
+    """How much of what a script displayed and printed could not be written down, and why."""
+    found = [Reason("results_lost", {"lost": displayed.lost, "trouble": displayed.trouble})] if displayed.lost else []
     lost = [one for one in streams if one.trouble]
     size = sum(one.lost for one in lost)
-    return [*parts, f"{size:,} B of output were lost: {lost[0].trouble}"] if lost else parts
+    return [*found, Reason("output_lost", {"bytes": size, "trouble": lost[0].trouble})] if lost else found
 
 
-def with_losses(status: Status, lost: Sequence[str]) -> Status:
+def with_losses(status: Status, lost: Sequence[Reason]) -> Status:
     """The status of a run of which something was lost: it is never `ok`, since what is there is not all."""
     return "failed" if lost and status == "ok" else status
 
 
-def end_of(reply: Reply, item: Item) -> tuple[Status, int | None, str]:
+def end_of(reply: Reply, item: Item) -> tuple[Status, int | None, Reason | None]:
     """Status, exit code and reason of a script that is over: from the kernel's answer, else from how its process ended."""
     code = item.ended.result() if item.ended.done() else None
     if reply.status:
         if reply.status == "ok":
-            return "ok", 0, ""
+            return "ok", 0, None
         exit_code = _system_exit_code(reply.value) if reply.name == "SystemExit" else 1
-        return ("ok", 0, "") if exit_code == 0 else ("failed", exit_code, "")
+        return ("ok", 0, None) if exit_code == 0 else ("failed", exit_code, None)
     if code in (None, -signal.SIGKILL) and item.why:
-        return "killed", None, f"killed: {item.why}"
+        return "killed", None, item.why
     if code is None:
-        return "killed", None, "the sandbox ended under it; a script may have killed its launcher"
+        return "killed", None, Reason("sandbox_ended")
     if code == -signal.SIGKILL:
-        return "killed", None, "killed by SIGKILL: by itself, by another script of this sandbox, or for memory"
+        return "killed", None, Reason("sigkill")
     if code < 0:
         with contextlib.suppress(ValueError):
-            return "failed", 128 - code, f"ended by {signal.Signals(-code).name}"
-    return ("ok", 0, "") if code == 0 else ("failed", code if code >= 0 else 128 - code, "")
+            return "failed", 128 - code, Reason("signal", {"signal": signal.Signals(-code).name})
+    return ("ok", 0, None) if code == 0 else ("failed", code if code >= 0 else 128 - code, None)
 
 
 def _system_exit_code(value: str) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import BrokenPack
 from sandboxmcp.core.resources import data_folder
+from sandboxmcp.core.surface import argument
 from sandboxmcp.policy.judge import Engine as Engine
 from sandboxmcp.policy.packs.pack import Pack, load_pack
 from sandboxmcp.policy.paths import Places
@@ -94,12 +95,12 @@ def _only_tightens(pack: Pack, own: Pack) -> None:
     except BrokenPack as error:
         if pack is own:
             raise
-        fix = "A project's pack may extend only packs that deny or ask, or that the user has chosen in policy_packs."
+        fix = f"A project's pack may extend only packs that deny or ask, or that the user has chosen in {argument('policy_packs')}."
         raise own.broken(("pack", "extends"), f"it extends {pack.name!r}, which loosens: {error.problem}", fix) from None
 
 
 def _check_only_tightens(pack: Pack) -> None:
-    fix = "A project's pack may only deny or ask; put what loosens into a pack of your own and name it in policy_packs."
+    fix = f"A project's pack may only deny or ask; put what loosens into a pack of your own, named in {argument('policy_packs')}."
     for kind, found in (
         ("program", pack.programs),
         ("function", pack.functions),
@@ -126,7 +127,7 @@ def _file_of(name: str, places: Sequence[Path], asked_by: Pack | None) -> Path:
         raise asked_by.broken(("pack", "extends"), f"the pack {name!r}, which it extends, is nowhere")
     looked = ", ".join(str(place) for place in places)
     there = ", ".join(sorted({file.stem for place in places for file in place.glob("*.toml")} - {_KNOWLEDGE}))
-    fix = f"There are: {there}. Correct policy_packs."
+    fix = f"There are: {there}. Correct {argument('policy_packs')}."
     raise BrokenPack(places[-1] / f"{name}.toml", 0, f"there is no policy pack {name!r} in {looked}", fix)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sandboxmcp.core.model import Action, Setting, Verdict
+from sandboxmcp.core.surface import call
 from sandboxmcp.policy.analysis.analyse import facts_of
 from sandboxmcp.policy.conditions import Subject, subject_of
 from sandboxmcp.policy.facts import Call, Capability, Command, Embedded, Fact, Import, Key, Unknown, keys_of
@@ -26,7 +27,7 @@ _MOST_UNKNOWN = 20
 _MOST_SCRIPTS = 50
 """That one code writes and runs."""
 _UNKNOWN_BECAUSE = "What would run cannot be told before it runs: {}."
-_UNKNOWN_INSTEAD = "Write the program and its arguments out, or run it with ctx_execute, inside the sandbox."
+_UNKNOWN_INSTEAD = "Write the program and its arguments out, or run it with {}, inside the sandbox."
 _Found = tuple[Fact, Pack, Rule, bool | None]
 _Index = dict[Key, list[tuple[Pack, Rule]]]
 
@@ -98,7 +99,13 @@ class Engine:
             return Verdict("allow", unknown=listed)
         action: Action = "deny" if self._ask_is_deny else "ask"
         line = min(unknown)[0]
-        return Verdict(action, line=line, because=_UNKNOWN_BECAUSE.format(listed[0]), instead=_UNKNOWN_INSTEAD, unknown=listed)
+        return Verdict(
+            action,
+            line=line,
+            because=_UNKNOWN_BECAUSE.format(listed[0]),
+            instead=_UNKNOWN_INSTEAD.format(call("ctx_execute")),
+            unknown=listed,
+        )
 
     def example_problem(self, rule: Rule, example: Example) -> str:
         """What is wrong with an example of `rule`: empty when the verdict is as it says, and by this very rule if not allow."""

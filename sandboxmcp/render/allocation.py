@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sandboxmcp.core.model import Source
-from sandboxmcp.render.budget import ELLIPSIS, cost, cut, fair_shares, last_fitting, total_cost
-from sandboxmcp.render.extract import LINE_TOKENS, Extract, extract, extract_cost
+from sandboxmcp.render.budget import cost, cut, fair_shares, last_fitting, total_cost
+from sandboxmcp.render.extract import LINE_TOKENS, Extract, Shown, extract, extract_cost
 from sandboxmcp.render.fence import fenced
 from sandboxmcp.render.items import Item, Stream
 from sandboxmcp.render.receipt import counted, reason
 
-_CAPTURED = re.compile(r"\d*\|")
 _FIRST_OF_STDERR = 5
 """Lines from the beginning of a long stderr."""
 _TOLD = 40
@@ -27,7 +25,7 @@ class Claim:
     """`fill(room)` gives lines that cost at most `room` tokens. `indivisible`: all of it or nothing."""
 
     need: int
-    fill: Callable[[int], Sequence[str]]
+    fill: Callable[[int], Shown]
     item: int | None = None
     """Index of the item that it belongs to; None for a query."""
     indivisible: bool = False
@@ -37,12 +35,6 @@ class Claim:
     """Its floor comes before those of others: why something failed, before what was asked."""
     source: Source | None = None
     """What its lines are of."""
-
-    def shows(self, lines: Sequence[str]) -> set[int]:
-        """Which lines of its source stand among these: by their numbers, else they are its last ones."""
-        captured = [line.partition("|") for line in lines if _CAPTURED.match(line)]
-        ends = {} if self.source is None else dict(enumerate(captured, self.source.lines - len(captured) + 1))
-        return {int(number or place) for place, (number, _, text) in ends.items() if not text.endswith(ELLIPSIS)}
 
 
 def shared(claims: Sequence[Claim], room: int) -> list[int]:
@@ -68,13 +60,14 @@ def item_claims(item: Item, index: int, *, whole: bool, excerpts: bool, again: b
     if why := "(as above)" if again else reason(item.outcome):
         need = cost(why)
         claims.append(
-            Claim(need, lambda room: [text] if (text := cut(why, room)) else [], index, floor=min(need, _TOLD), urgent=True)
+            Claim(need, lambda room: Shown([text] if (text := cut(why, room)) else []), index, floor=min(need, _TOLD), urgent=True)
         )
     if item.stdout is not None and whole:
         lines = fenced(item.stdout.whole or ())
         need = total_cost(lines)
         floor = need if need <= _TINY else 0
-        claims.append(Claim(need, lambda room: lines, index, indivisible=True, floor=floor, source=item.stdout.source))
+        shown = Shown(lines, range(1, item.stdout.source.lines + 1))
+        claims.append(Claim(need, lambda room: shown, index, indivisible=True, floor=floor, source=item.stdout.source))
     elif item.stdout is not None and (excerpts or item.outcome.status != "ok"):
         claims.append(_excerpt(item.stdout, index, whole_view=excerpts))
     if item.stderr is not None:
@@ -97,28 +90,28 @@ def _stderr(stream: Stream, index: int, *, why: bool) -> Claim:
     source = stream.source
     tail = stream.tail or stream.head  # each line stands in one of them only: few and long ones are all in the head
     whole = None if stream.whole is None else fenced(stream.whole)
-    last = [cut(line, 2 * LINE_TOKENS) for line in whole or fenced(text for _, text in tail)]
+    ends = whole or fenced(text for _, text in tail)
+    last = [cut(line, 2 * LINE_TOKENS) for line in ends]
     title, end_of = f"stderr {source.handle}", f"stderr {source.handle}, end of {counted(source.lines, 'line')}"
     parts = Extract(source.handle, source.lines, stream.head[:_FIRST_OF_STDERR], stream.errors, tail)
     least = Extract(source.handle, source.lines, (), stream.errors[:1], tail[-1:])
     floor = cost(end_of) + cost(cut(last[-1], LINE_TOKENS))
 
-    def fill(room: int) -> list[str]:
+    def fill(room: int) -> Shown:
         if whole is not None and cost(title) + total_cost(whole) <= room:
-            return [title, *whole]
-        for extracted in (extract(one, room - cost(title)) for one in (parts, least) if why and stream.errors):
-            if _holds(extracted, stream.errors[0][0], source.lines):
-                return [title, *extracted]
+            return Shown([title, *whole], range(1, source.lines + 1))
+        for budget, one in ((room - cost(title), one) for one in (parts, least) if why and stream.errors):
+            extracted = extract(one, budget)
+            if {stream.errors[0][0], source.lines} <= set(extracted.numbers):
+                return Shown([title, *extracted.lines], extracted.numbers)
         rest = room - cost(end_of)
         fitting = last_fitting(last, rest) or [text for text in (cut(last[-1], rest),) if text]
-        return [end_of, *fitting] if fitting else [text for text in (cut(title, room),) if text]
+        if not fitting:
+            return Shown([text for text in (cut(title, room),) if text])
+        uncut = zip(range(source.lines, 0, -1), reversed(fitting), reversed(ends), strict=False)
+        return Shown([end_of, *fitting], {number for number, line, end in uncut if line == end})
 
     need = cost(end_of) + (total_cost(whole) if whole else max(total_cost(last), extract_cost(parts) if why else 0))
     if why and stream.errors:
         floor = max(floor, cost(title) + extract_cost(least))
     return Claim(need, fill, index, floor=min(need, floor), urgent=why, source=source)
-
-
-def _holds(lines: Sequence[str], *numbers: int) -> bool:
-    """Are these lines of the source among the numbered ones?"""
-    return all(any(line.startswith(f"{number}|") for line in lines) for number in numbers)

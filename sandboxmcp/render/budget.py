@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.surface import argument
 from sandboxmcp.core.tokens import exact_tokens
 
 MINIMUM = 50
@@ -29,7 +30,9 @@ def checked_budget(budget_tokens: int) -> int:
         UsageError: it is below 50 tokens, where not even a receipt fits.
     """
     if budget_tokens < MINIMUM:
-        raise UsageError(f"budget_tokens is {budget_tokens}, the minimum is {MINIMUM}", "Leave it out for the default of 2,000.")
+        raise UsageError(
+            f"{argument('budget_tokens')} is {budget_tokens}, the minimum is {MINIMUM}", "Leave it out for the default of 2,000."
+        )
     return min(budget_tokens, MAXIMUM)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sandboxmcp.core.surface import call
 from sandboxmcp.core.words import folded, words_in
 from sandboxmcp.render.budget import cost, cut, fair_shares, total_cost
 from sandboxmcp.render.fence import numbered
@@ -64,31 +65,41 @@ class Extract:
     tail: Sequence[Numbered] = ()
 
 
-def extract(text: Extract, room: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Lines of an answer, and the numbers of the lines of a source that stand whole among them."""
+
+    lines: Sequence[str] = ()
+    numbers: Collection[int] = frozenset()
+
+
+def extract(text: Extract, room: int) -> Shown:
     """Numbered lines within `room` tokens, each group with a fair share, in the order of the text.
 
     The tail is filled from its end: the last line of an output says most. When no line fits, the first is cut to fit.
     Lines of ours mark the gaps; the one in the largest says how to read it.
     """
     head, errors, tail = text.head, text.errors, text.tail
-    rows = _shown(head, errors, tail)
+    rows, whole = _shown(head, errors, tail)
     if not rows:
-        return []
+        return Shown()
     gap = _gap_cost(text) if len(rows) < text.lines or extract_cost(text) > room else 0
     groups = _apart(*([number for number, _ in group if number in rows] for group in (head, errors, tail[::-1])))
     shares = fair_shares([sum(cost(rows[number]) for number in group) for group in groups], room - gap)
     chosen = [_affordable(group, rows, share) for group, share in zip(groups, shares, strict=True)]
     while any(chosen):
-        lines = _with_gaps(text, {number: rows[number] for number in sorted(itertools.chain(*chosen))})
+        numbers = sorted(itertools.chain(*chosen))
+        lines = _with_gaps(text, {number: rows[number] for number in numbers})
         if total_cost(lines) <= room:
-            return lines
+            return Shown(lines, whole.intersection(numbers))
         max(chosen, key=len).pop()
-    return [line for line in (cut(rows[min(rows)], room),) if line]
+    first = cut(rows[min(rows)], room)
+    return Shown([first] if first else [], whole & {min(rows)} if first == rows[min(rows)] else frozenset())
 
 
 def extract_cost(text: Extract) -> int:
     """Tokens that the whole extract would take."""
-    rows = _shown(text.head, text.errors, text.tail)
+    rows, _ = _shown(text.head, text.errors, text.tail)
     return total_cost(_with_gaps(text, dict(sorted(rows.items())))) if rows else 0
 
 
@@ -118,20 +129,22 @@ def _mark(known: Mapping[int, str], first: int, last: int) -> str:
 
 def _gap(handle: str, first: int, last: int) -> str:
     number = last - first + 1
-    return f"{GAP} {number} {'line' if number == 1 else 'lines'}: ctx_read {handle}:{first}-{last}"
+    return f"{GAP} {number} {'line' if number == 1 else 'lines'}: {call('ctx_read')} {handle}:{first}-{last}"
 
 
 def _gap_cost(text: Extract) -> int:
     return cost(_gap(text.handle, text.lines, 2 * text.lines))
 
 
-def _shown(*groups: Sequence[Numbered]) -> dict[int, str]:
-    """Every line once, by its number, cut to what it may cost: the fewer lines, the more of each."""
+def _shown(*groups: Sequence[Numbered]) -> tuple[dict[int, str], set[int]]:
+    """Every line once, by its number, cut to what it may cost: the fewer lines, the more of each. Also the numbers of the uncut."""
     rows = dict(row for group in groups for row in group)
     repeats = _repeats(rows)
     rows = {number: line for number, line in rows.items() if number not in repeats}
     each = max(LINE_TOKENS, FEW_LINES_TOKENS // max(len(rows), 1))
-    return {number: cut(line, each) for number, line in zip(rows, numbered(rows.items()), strict=True)}
+    lines = dict(zip(rows, numbered(rows.items()), strict=True))
+    shown = {number: cut(line, each) for number, line in lines.items()}
+    return shown, {number for number, line in lines.items() if shown[number] == line}
 
 
 def _repeats(rows: Mapping[int, str]) -> set[int]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from sandboxmcp.core.model import Source
+from sandboxmcp.core.surface import call
 from sandboxmcp.render.allocation import Claim, item_claims, shared
 from sandboxmcp.render.budget import Page, cost, first_fitting, total_cost
+from sandboxmcp.render.extract import Shown
 from sandboxmcp.render.fence import fenced
 from sandboxmcp.render.items import Found, Item
 from sandboxmcp.render.passages import Section, Seen, least, section, unanswered, wanted
@@ -81,9 +83,9 @@ def lay_out(
         page.add_cut(receipt(items[index], whole=index in whole))
         for claim, share in zip(claims, shares, strict=True):
             if claim.item == index:
-                lines = claim.fill(min(share, page.room))
-                page.add_all(lines)
-                seen.add_lines(claim.source, claim.shows(lines))
+                shown = claim.fill(min(share, page.room))
+                page.add_all(shown.lines)
+                seen.add_lines(claim.source, shown.numbers)
     for_queries = [share for claim, share in zip(claims, shares, strict=True) if claim.item is None]
     reserve = 0 if len(whole) == len(told) else reserve
     sections = _answer_queries(page, found, seen, for_queries, reserve, unasked)
@@ -122,7 +124,7 @@ def _settle(
         seen = Seen(whole=_handles(items, whole))
         excerpts = all(seen.covers(hit) for one in found for hit in one.hits)
         claims: list[Claim] = [claim for index in told for claim in claims_of(index, index in whole, excerpts)]
-        claims += [Claim(need := wanted(one, seen), lambda room: (), floor=min(need, least(one, seen))) for one in found]
+        claims += [Claim(need := wanted(one, seen), lambda room: Shown(), floor=min(need, least(one, seen))) for one in found]
         shares = shared(claims, room - receipts)
         if any(claim.item is None and share < claim.floor for claim, share in zip(claims, shares, strict=True)):
             shares = shared(claims, room - receipts - total_cost(unanswered(len(found))))
@@ -156,7 +158,7 @@ def _answer_queries(
     sections: list[Section] = []
     for one, share, low in zip(found, shares, lows, strict=True):
         mine = min(max(share + spare, low), room)
-        part = section(one, max(mine, 0), seen, titled=len(found) > 1, elsewhere="ctx_search")
+        part = section(one, max(mine, 0), seen, titled=len(found) > 1, elsewhere=call("ctx_search"))
         if one.hits and not part.told:
             part = Section((), (), len(one.hits))
             unasked += 1

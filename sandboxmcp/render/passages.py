@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sandboxmcp.core.model import Hit, Source
+from sandboxmcp.core.surface import advice, argument, call
 from sandboxmcp.render.blocks import CITED, SMALLEST, Block, Room, beside, best_line, fitting, may_fit, price, words_of
 from sandboxmcp.render.budget import Page, cost, cut, total_cost
 from sandboxmcp.render.fence import fenced, one_line
@@ -123,12 +124,14 @@ def least(found: Found, seen: Seen) -> int:
         return cost(question(found.query)) + SMALLEST
     best = hit.text.split("\n")[best_line(hit, words_of(found.query))]
     line = cut(fenced([best])[0], _LEAST_LINE)
-    return total_cost([question(found.query), hit.citation, line, _Rest(0, 0, "ctx_search").line(len(found.hits))])
+    return total_cost([question(found.query), hit.citation, line, _Rest(0, 0, call("ctx_search")).line(len(found.hits))])
 
 
 def unanswered(number: int) -> list[str]:
     """The line that says so of queries that the budget is too small for."""
-    return [f"+{counted(number, 'query', 'queries')} without room: ask fewer or raise budget_tokens"] if number else []
+    return (
+        [f"+{counted(number, 'query', 'queries')} without room: ask fewer or raise {argument('budget_tokens')}"] if number else []
+    )
 
 
 def query_facts(found: Iterable[Found], sections: Iterable[Section]) -> list[dict[str, Any]]:
@@ -169,6 +172,10 @@ def _nothing(query: str) -> str:
     return f'No results for "{one_line(query, 60)}"' + (": it holds no word" if wordless else "")
 
 
+def _more(otherwise: str) -> str:
+    return advice("see_more_passages", otherwise)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rest:
     """What a section does not show: hits beyond its limit, hits that are far weaker; and what would show them."""
@@ -181,9 +188,10 @@ class _Rest:
     def line(self, left: int) -> str:
         """`left`: hits that found no room. The weaker are told where nothing better is left out. Empty when nothing is."""
         if number := left + self.beyond:
-            how = self.elsewhere or ("raise budget_tokens" if left else "raise limit")
+            how = self.elsewhere or _more(f"raise {argument('budget_tokens' if left else 'limit')}")
             return f"+{number} or more passages: {how}" if self.capped else f"+{counted(number, 'more passage')}: {how}"
-        return f"{counted(self.weaker, 'weaker passage')}: {self.elsewhere or 'set limit'}" if self.weaker else ""
+        how = self.elsewhere or _more(f"set {argument('limit')}")
+        return f"{counted(self.weaker, 'weaker passage')}: {how}" if self.weaker else ""
 
 
 def _fill(page: Page, hits: Sequence[Hit], found: Found, seen: Seen, rest: _Rest) -> tuple[tuple[str, ...], int]:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandboxmcp.core.model import Outcome, Source, StreamCapture
+from sandboxmcp.core.reasons import Reason
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.items import Item
+from sandboxmcp.render.reasons import said
 
 _REASON_LENGTH = 400
 
@@ -32,13 +34,16 @@ def receipt(item: Item, *, whole: bool) -> str:
 
 def reason(outcome: Outcome) -> str:
     """Why the item was denied, killed or skipped and what to do instead; "" when the status says it all."""
+    return one_line(said(reasons_of(outcome)), _REASON_LENGTH)
+
+
+def reasons_of(outcome: Outcome) -> tuple[Reason, ...]:
+    """All reasons of an outcome; a denial's is what its verdict says."""
     verdict = outcome.verdict
-    if outcome.status == "denied" and verdict is not None:
-        where = f" (rule {verdict.rule}, line {verdict.line})" if verdict.line else f" (rule {verdict.rule})"
-        text = f"{verdict.because.rstrip('.')}{where if verdict.rule else ''}. {verdict.instead}"
-    else:
-        text = outcome.reason
-    return one_line(text, _REASON_LENGTH)
+    if outcome.status != "denied" or verdict is None:
+        return outcome.reasons
+    facts = {"because": verdict.because, "rule": verdict.rule, "line": verdict.line, "instead": verdict.instead}
+    return (Reason("denied", facts),)
 
 
 def row(item: Item) -> dict[str, Any]:
@@ -58,9 +63,15 @@ def row(item: Item) -> dict[str, Any]:
         "stderr": item.stderr.source.handle if item.stderr else None,
         "lost_bytes": _lost(item.outcome),
         "reason": reason(item.outcome),
+        "reason_codes": [one.code for one in reasons_of(item.outcome)],
         "artifacts": [{"handle": a.handle, "mime": a.mime, "bytes": a.bytes} for a in item.artifacts],
     }
     return facts | {name: value for name, value in optional.items() if value}
+
+
+def record(item: Item) -> dict[str, Any]:
+    """The same with its reasons as data: for another process, which words them for its own surface."""
+    return row(item) | {"reasons": [one.as_json() for one in reasons_of(item.outcome)]}
 
 
 def tally(items: Sequence[Item]) -> str:

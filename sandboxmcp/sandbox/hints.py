@@ -1,9 +1,11 @@
-"""Which of our limits a script probably met, told from what it was made to say. Pure; a hint, never a decision."""
+"""Which of our limits a script probably met, told from what programs wrote to its stderr. Pure; a hint, never a decision."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+
+from sandboxmcp.core.reasons import Reason
 
 _SIGNS: tuple[tuple[str, str], ...] = (
     (r"Too many open files", "limits.descriptors"),
@@ -31,9 +33,9 @@ _GIT_SILENT = re.compile(r"\bgit\b[^\n;|&]*\bstash\b(?!\s+(?:list|show))")
 """Commands that end with a failure and no word there."""
 
 
-def network_hint(stderr_tail: str, brokered: Collection[str]) -> str:
-    """A sentence for a script that wanted a network, or nothing. `brokered`: the programs that are let out."""
-    return no_network(brokered) if _UNRESOLVED.search(stderr_tail) else ""
+def network_hint(stderr_tail: str, brokered: Collection[str]) -> Reason | None:
+    """For a script that wanted a network. `brokered`: the programs that are let out."""
+    return Reason("no_network", {"let_out": sorted(brokered)}) if _UNRESOLVED.search(stderr_tail) else None
 
 
 def no_network(brokered: Collection[str]) -> str:
@@ -44,16 +46,14 @@ def no_network(brokered: Collection[str]) -> str:
     return f"there is no network in the sandbox{let_out}{more}"
 
 
-def git_hint(stderr_tail: str, code: str, *, writable: bool) -> str:
-    """A sentence for git commands that could not write the project's repository, or nothing. `writable`: scripts may write it."""
+def git_hint(stderr_tail: str, code: str, *, writable: bool) -> Reason | None:
+    """For git commands that could not write the project's repository. `writable`: scripts may write it."""
     if _GIT_MASKED.search(stderr_tail):
-        return "git cannot replace a file that is shown masked in the sandbox: change branches outside, where these files differ"
+        return Reason("git_masked")
     silent = not writable and not stderr_tail and _GIT_SILENT.search(code)
     if not silent and not _GIT_NOT_WRITTEN.search(stderr_tail):
-        return ""
-    if writable:
-        return "scripts may write the repository, but not its settings, hooks and worktrees, nor that of a linked worktree"
-    return 'the project\'s git repository is read-only in the sandbox; the user allows commits with the setting git = "rw"'
+        return None
+    return Reason("git_partly_writable" if writable else "git_read_only")
 
 
 def says_no_room(stderr_tail: str) -> bool:
@@ -61,15 +61,7 @@ def says_no_room(stderr_tail: str) -> bool:
     return _NO_ROOM.search(stderr_tail) is not None
 
 
-def no_room_hint(full: Collection[str], workspace: str) -> str:
-    """A sentence for a script that wrote where no room is left. `full`: the folders, as paths."""
-    inside = ", ".join(sorted(path for path in full if path != workspace))
-    parts = [f"{inside} is full: remove files there, or raise limits.tmpfs"] if inside else []
-    parts += ["the disk of the project is full: make room on it"] if workspace in full else []
-    return f"what it wrote may not be whole, since {'; '.join(parts)}" if parts else ""
-
-
-def limit_hint(stderr_tail: str, ended_by: str, limits: Mapping[str, int]) -> str:
-    """A sentence that names the limit and its value, or nothing. `ended_by` is the signal's name, or empty."""
+def limit_hint(stderr_tail: str, ended_by: str, limits: Mapping[str, int]) -> Reason | None:
+    """The limit and its value. `ended_by` is the signal's name, or empty."""
     name = _BY_SIGNAL.get(ended_by) or next((limit for sign, limit in _SIGNS if re.search(sign, stderr_tail)), "")
-    return f"it probably met {name} ({limits[name]:,}); raise it if that is meant" if name in limits else ""
+    return Reason("probable_limit", {"limit": name, "value": limits[name]}) if name in limits else None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandboxmcp.core.reasons import Reason
 from sandboxmcp.sandbox.usage import (
     Process,
     changed_since,
@@ -58,8 +59,8 @@ class Watched:
     """The host's number of its first process; 0 when it had ended before it could be found."""
     sends: bool = False
     """Whether it is a kernel, which can send us messages."""
-    breach: str = ""
-    """Why it was ended, in words for the reader."""
+    breach: Reason | None = None
+    """Why it was ended."""
     breached_at: float = 0.0
     most_tasks: int = 0
     """The largest number of processes and threads seen."""
@@ -69,7 +70,7 @@ class Watched:
 class Watchdog:
     """A thread that sleeps while nothing runs. `end_sandbox`, told why, is its last resort, also where the thread itself fails."""
 
-    def __init__(self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[str], None]) -> None:
+    def __init__(self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[Reason], None]) -> None:
         self._workspace = workspace
         self._limits = limits
         self._end_sandbox = end_sandbox
@@ -106,7 +107,7 @@ class Watchdog:
         try:
             self._watch_until_stopped()
         except BaseException as error:  # nothing runs unwatched
-            self._end_sandbox(f"its watchdog failed ({type(error).__name__}: {error})")
+            self._end_sandbox(Reason("watchdog_failed", {"error": f"{type(error).__name__}: {error}"}))
             raise
 
     def _watch_until_stopped(self) -> None:
@@ -125,7 +126,7 @@ class Watchdog:
     def _look(self, items: list[Watched], *, thoroughly: bool) -> None:
         overdue = [item for item in items if item.breach and time.monotonic() - item.breached_at > _GRACE_S]
         if overdue:
-            self._end_sandbox("what ran beside it met a limit and did not end in time")
+            self._end_sandbox(Reason("neighbour_overran"))
             return
         trees = {id(item): list(tree(item.pid)) for item in items if item.pid and not item.breach}
         for item in items:
@@ -135,7 +136,7 @@ class Watchdog:
         if sum(process.resident for process in everyone) + tables > self._limits.memory:
             self._judge_memory(items, trees)
         if own_memory() - self._own_at_start > _SERVER_GROWTH:
-            self._breach([item for item in items if item.sends], "its messages fill the server's memory; print instead")
+            self._breach([item for item in items if item.sends], Reason("messages_limit", next_step="print_instead"))
         if thoroughly:
             self._judge_shared(items, trees, everyone)
             self._judge_files(items, everyone)
@@ -146,8 +147,7 @@ class Watchdog:
         total = sum(shares.values())
         if total > self._limits.memory:
             largest = max(shares, key=lambda key: shares[key])
-            reason = f"{in_gib(total)} of memory, limit {in_gib(self._limits.memory)}; raise limits.memory"
-            self._breach([item for item in items if id(item) == largest], reason)
+            self._breach([item for item in items if id(item) == largest], self._over("memory_limit", total, "memory"))
 
     def _judge_shared(self, items: list[Watched], trees: dict[int, list[Process]], everyone: list[Process]) -> None:
         """Memory in nameless files: by who has them open, and where nobody shows them, by how much the machine's has grown."""
@@ -155,27 +155,26 @@ class Watchdog:
         if grown > self._limits.memory // 2:
             self._judge_memory(items, trees, with_files=True)
         if grown - tmpfs_bytes(everyone) > self._limits.memory:
-            what = (
-                f"{in_gib(grown)} of shared memory that no process maps, limit {in_gib(self._limits.memory)}; raise limits.memory"
-            )
-            self._breach(items, what)
+            self._breach(items, self._over("shared_memory_limit", grown, "memory"))
 
     def _judge_files(self, items: list[Watched], everyone: list[Process]) -> None:
         for folder, count in tmpfs_files(everyone):
             if count > self._limits.files:
-                self._breach(items, f"{count:,} files in /{folder}, limit {self._limits.files:,}; raise limits.files")
-                self._end_sandbox(
-                    "its files filled a memory folder"
-                )  # what was created stays, and takes memory, until the sandbox ends
+                self._breach(items, self._over("tmpfs_files_limit", count, "files", folder=folder))
+                self._end_sandbox(Reason("tmpfs_filled"))  # what was created stays, and takes memory, until the sandbox ends
                 return
         size, count = self._disk.growth(self._limits, [process.pid for process in everyone])
         if size > self._limits.workspace:
-            what = f"the workspace grew by {in_gib(size)}, limit {in_gib(self._limits.workspace)}; raise limits.workspace"
-            self._breach(items, what)
+            self._breach(items, self._over("workspace_size_limit", size, "workspace"))
         elif count > self._limits.files:
-            self._breach(items, f"{count:,} new files in the workspace, limit {self._limits.files:,}; raise limits.files")
+            self._breach(items, self._over("workspace_files_limit", count, "files"))
 
-    def _breach(self, items: list[Watched], reason: str) -> None:
+    def _over(self, code: str, used: int, limit: str, **more: str) -> Reason:
+        """More than a limit allows: bytes or files, by the limit's name."""
+        facts = {"used": used, "limit": getattr(self._limits, limit), "setting": f"limits.{limit}", **more}
+        return Reason(code, facts, "raise_limit")
+
+    def _breach(self, items: list[Watched], reason: Reason) -> None:
         for item in items:
             if not item.breach:
                 item.breach, item.breached_at = reason, time.monotonic()
@@ -219,8 +218,3 @@ class _DiskBaseline:
         self._used = size - new[0], count - new[1]
         self._written = written - new[0]
         return new
-
-
-def in_gib(size: int) -> str:
-    """`2.1 GiB`, or MiB below one."""
-    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MiB"

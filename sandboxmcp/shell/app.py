@@ -14,12 +14,14 @@ import anyio
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.core.surface import speaking_to
 from sandboxmcp.session import Session
 from sandboxmcp.shell.commands import carry_out
 from sandboxmcp.shell.frontends import Face, JsonFace, PipeFace, TerminalFace
 from sandboxmcp.shell.plain import Lines, PlainPrompt
 from sandboxmcp.shell.shell_session import Leave, ShellSession
 from sandboxmcp.tools.kernel_rpc import shared
+from sandboxmcp.tools.surfaces import SHELL
 
 _INTERRUPTED = 130
 _FOR_EVER_S = 365 * 86_400.0
@@ -55,7 +57,8 @@ def run_shell(settings: Settings, kernel: str | None, language: str | None, *, a
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        return anyio.run(_Shell(settings, as_json=as_json).run, kernel, language)
+        with speaking_to(SHELL):
+            return anyio.run(_Shell(settings, as_json=as_json).run, kernel, language)
     except BrokenPipeError:
         raise
     except OSError as error:

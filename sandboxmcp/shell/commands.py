@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -29,12 +28,6 @@ class Command:
     usage: str
     does: str
     handler: Handler
-
-
-_NOTES = (
-    (re.compile(r"(\+?\d+ (?:more|weaker|or more) passages?): .*"), r"\1: narrow the query"),
-    (re.compile(r"(\+\d+ more sources?): .*"), r"\1: :sources TEXT narrows"),
-)
 
 
 async def carry_out(shell: ShellSession, line: str) -> None:
@@ -89,8 +82,8 @@ async def _page(shell: ShellSession, handle: str, from_line: int | None = None) 
     last = int(facts["to_line"])
     ended = last >= int(facts["lines"])
     shell.more = None if ended else (str(facts["handle"]), last + 1)
-    lines = [line for line in reply.text.split("\n") if not line.startswith("more: cursor=")]
-    shell.face.say("\n".join(lines))
+    lines = reply.text.split("\n")
+    shell.face.say("\n".join(lines[:-1] if facts["cursor"] else lines))  # the last line is how a tool goes on
     if not ended:
         shell.face.note(f"{int(facts['lines']) - last:,} more lines: :more")
 
@@ -98,21 +91,13 @@ async def _page(shell: ShellSession, handle: str, from_line: int | None = None) 
 async def _search(shell: ShellSession, argument: str) -> None:
     from sandboxmcp.tools.knowledge import search
 
-    shell.face.say(_worded((await _use(shell, partial(search, queries=[argument]))).text))
+    shell.face.say((await _use(shell, partial(search, queries=[argument]))).text)
 
 
 async def _sources(shell: ShellSession, argument: str) -> None:
     from sandboxmcp.tools.knowledge import sources
 
-    shell.face.say(_worded((await _use(shell, partial(sources, source=argument or None))).text))
-
-
-def _worded(text: str) -> str:
-    """An answer's last line says what to do about what it leaves out: here there is no argument to raise."""
-    *before, last = text.split("\n")
-    for note, here in _NOTES:
-        last = note.sub(here, last)
-    return "\n".join([*before, last])
+    shell.face.say((await _use(shell, partial(sources, source=argument or None))).text)
 
 
 async def _use(shell: ShellSession, tool: Callable[..., Answer], *, pages: bool = False) -> Answer:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sandboxmcp.core.errors import KernelError, KernelGone, SandboxmcpError, UsageError
+from sandboxmcp.core.surface import current
 from sandboxmcp.kernels.registry import Shared
 from sandboxmcp.kernels.script_run import Begun
 from sandboxmcp.tools.asking import ASK, Ask, Question, nobody
@@ -169,7 +170,7 @@ class Joined:
         try:
             if self._listening.done():
                 raise self._lost()
-            self._send(id=number, op=op, **more)
+            self._send(id=number, op=op, surface=current().name, **more)
             return await waiting
         finally:
             self._waiting.pop(number, None)

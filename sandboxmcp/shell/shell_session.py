@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
 import anyio.to_thread
 
 from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
+from sandboxmcp.core.reasons import from_json
 from sandboxmcp.kernels.jupyter.kernelspecs import stateful_languages
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.kernels.registry import Shared, shared_kernels
 from sandboxmcp.kernels.script_run import HEED_S, Begun
 from sandboxmcp.render.fence import one_line
+from sandboxmcp.render.reasons import said
 from sandboxmcp.session import Session
 from sandboxmcp.shell.follow import Follower, StreamName
 from sandboxmcp.shell.frontends import Face
@@ -29,6 +32,7 @@ OWN_KERNEL = "terminal"
 _PATIENCE_S = 0.5
 """How long a script may wait for its turn before that is said."""
 _CODES = {"ok": 0, "denied": 3}
+_REASON_LENGTH = 400
 _ENDINGS = {"killed": "killed", "timeout": "timed out", "cancelled": "cancelled"}
 
 
@@ -166,9 +170,8 @@ class ShellSession:
             await self._outlived(seat)
             return {"code": 1}
         if facts.pop("kernel_ended", False):
-            why = facts.get("reason", "").partition("; the kernel ")[0]
-            ended = f"exit {facts['exit_code']}" if why.startswith("the kernel ") or not why else why
-            if await self._gone(seat, ended):
+            before = takewhile(lambda one: one.code != "kernel_ended", from_json(facts.get("reasons", ())))
+            if await self._gone(seat, said(before) or f"exit {facts['exit_code']}"):
                 await self._revive(seat)
         return facts
 
@@ -218,7 +221,7 @@ class ShellSession:
         except asyncio.CancelledError:
             if not self._presses:
                 raise
-            facts = {"status": "cancelled", "exit_code": None, "reason": "", "kernel_ended": False}
+            facts = {"status": "cancelled", "exit_code": None, "kernel_ended": False}
         finally:
             self._task = self._begun = None
             waiting.cancel()
@@ -258,11 +261,12 @@ class ShellSession:
         """The end of the output, and what is to be known beside it."""
         left = output.finish(lambda left: self._where(left, facts))
         self._remember_more(left, facts)
-        status, reason = facts["status"], facts.get("reason", "")
+        status, reasons = facts["status"], from_json(facts.get("reasons", ()))
+        reason = one_line(said(reasons, after_status=True), _REASON_LENGTH)
         if status == "denied":
             self.face.complain(f"denied: {reason}")
         elif status in _ENDINGS and not facts.get("kernel_ended"):  # else what became of the kernel is told, and why
-            self.face.complain(": ".join(filter(None, (_ENDINGS[status], reason.removeprefix("killed: ")))))
+            self.face.complain(": ".join(filter(None, (_ENDINGS[status], reason))))
         elif status == "failed" and not facts.get("kernel_ended") and (reason or not facts.get("stderr")):
             ending = f"exit {facts['exit_code']}" if facts["exit_code"] else "failed"
             self.face.note(", ".join(filter(None, (ending, reason))))

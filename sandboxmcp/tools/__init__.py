@@ -14,6 +14,7 @@ __all__ = [
     "reading",
     "recalling",
     "registry",
+    "surfaces",
     "toolspec",
     "usage_stats",
 ]

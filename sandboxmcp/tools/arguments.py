@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.surface import fault_of
 from sandboxmcp.tools.registry import TOOLS
 from sandboxmcp.tools.specs.common import LANGUAGE
 from sandboxmcp.tools.toolspec import Alias, Argument, Type
@@ -100,7 +101,7 @@ def _value(argument: Argument, value: Any, name: str, where: str) -> Any:
     if argument.type == "string" and isinstance(value, int) and not isinstance(value, bool):
         value = str(value)  # a line number, a cursor, an error code to look for
     if not (_fits(argument.type, value) and _is_choice(argument, value) and _in_range(argument, value)):
-        raise UsageError(f"{where}: {name!r} wants {_wanted(argument)}, not {_shown(value)}")
+        raise UsageError(f"{fault_of(where, name)} wants {_wanted(argument)}, not {_shown(value)}")
     if argument.type == "strings":
         return [_value(_ONE_TEXT, one, f"{name}[{index}]", where) for index, one in enumerate(value)]
     if argument.type == "objects":

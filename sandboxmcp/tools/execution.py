@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BYTE_ORDER_MARK, BoundFile, Script
+from sandboxmcp.core.surface import argument
 from sandboxmcp.kernels.languages import UnknownLanguage
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.budget import checked_budget
@@ -202,7 +203,7 @@ def _script(
         raise UsageError(f"{where}the code is empty", "Give a script that prints what you want to know.")
     seconds = session.settings.timeout_s if timeout_s is None else timeout_s
     if not 0 < seconds <= 86_400:
-        raise UsageError(f"{where}timeout_s is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
+        raise UsageError(f"{where}{argument('timeout_s')} is {seconds}", "It wants seconds, more than 0 and at most 86,400.")
     if kernel is not None:
         if session.masked(kernel) != kernel:
             raise UsageError(f"{where}the kernel's name looks like a credential", "Names are logged and listed. Choose another.")

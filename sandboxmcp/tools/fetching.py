@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Scope, Source
+from sandboxmcp.core.surface import argument, call
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget, total_cost
 from sandboxmcp.render.fence import clean_label, named, one_line
@@ -122,7 +123,9 @@ class _Fetching:
         curl = session.engine.brokers().get("curl")
         if curl is None or not curl.allowed:
             because = (curl.because if curl else "") or "no policy pack in force lets curl fetch"
-            raise UsageError(f"the policy fetches nothing: {because}", "The user chooses another pack in policy_packs.")
+            raise UsageError(
+                f"the policy fetches nothing: {because}", f"The user chooses another pack in {argument('policy_packs')}."
+            )
         self._session = session
         self._ttl_s = ttl_s
         self._fetcher = Fetcher(session.gate, self._judge, domains=curl.hosts, tls=_tls(session))
@@ -196,7 +199,7 @@ def _answer(session: Session, got: Sequence[Got], intent: str | None, budget_tok
     cited: tuple[str, ...] = ()
     if intent and handles:
         found = find(session, intent, Scope(session.project, handles=handles))
-        part = section(found, max(0, budget_tokens - total_cost(lines)), Seen(handles), titled=False, elsewhere="ctx_search")
+        part = section(found, max(0, budget_tokens - total_cost(lines)), Seen(handles), titled=False, elsewhere=call("ctx_search"))
         lines += part.lines
         cited = part.cited
     facts = {"pages": [_row(one) for one in got], "hits": list(cited)}

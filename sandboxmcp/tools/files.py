@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BoundFile
+from sandboxmcp.core.surface import call, quoted
 from sandboxmcp.session import Session
 from sandboxmcp.tools.roots import allowed_roots, meant, opened, refuse_secret
 from sandboxmcp.tools.walking import is_glob, matches
@@ -33,7 +34,9 @@ def bound_files(session: Session, path: str | None, paths: Sequence[str]) -> tup
     """
     given = [*([path] if path is not None else []), *paths]
     if not given or (path is not None and paths):
-        raise UsageError("give either `path` or `paths`", "A path, or a list of paths and globs such as logs/*.txt.")
+        raise UsageError(
+            f"give either {quoted('path')} or {quoted('paths')}", "A path, or a list of paths and globs such as logs/*.txt."
+        )
     project = Path(session.project)
     roots = allowed_roots(session.settings)
     found = list(islice(dict.fromkeys(file for one in given for file in _files(one, project, roots)), MOST_FILES + 1))
@@ -42,7 +45,7 @@ def bound_files(session: Session, path: str | None, paths: Sequence[str]) -> tup
             f"no file matches {', '.join(given)[:200]}", "Globs start at the project's folder; ignored files are left out."
         )
     if len(found) > MOST_FILES:
-        fix = "Narrow the glob, or read them with one script in ctx_execute."
+        fix = f"Narrow the glob, or read them with one script in {call('ctx_execute')}."
         raise UsageError(f"more than {MOST_FILES} files match {', '.join(given)[:200]}", fix)
     named = {meant(one, project) for one in given}
     files: list[tuple[str, BoundFile]] = []

@@ -12,6 +12,7 @@ from typing import Any
 
 from sandboxmcp.core.errors import StoreError, UsageError
 from sandboxmcp.core.model import NewSource, Source
+from sandboxmcp.core.surface import argument, call, quoted
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.fence import clean_label, one_line
@@ -74,9 +75,11 @@ def index(
     """
     checked_budget(budget_tokens)
     if content is None and path is None:
-        raise UsageError("nothing is given to index", "Give `content`, a text, or `path`, a file, folder or glob.")
+        raise UsageError(
+            "nothing is given to index", f"Give {quoted('content')}, a text, or {quoted('path')}, a file, folder or glob."
+        )
     if content is not None and path is not None:
-        raise UsageError("both `content` and `path` are given", "Give one of them.")
+        raise UsageError(f"both {quoted('content')} and {quoted('path')} are given", "Give one of them.")
     if not 0 < max_files <= _MOST_FILES:
         raise UsageError(f"max_files is {str(max_files)[:20]}", f"Give a number from 1 to {_MOST_FILES:,}.")
     if content is not None:
@@ -150,7 +153,7 @@ def _index_file(session: Session, batch: Together, file: Path, label: str, tally
         if status.st_size > tally.room:
             raise UsageError(
                 f"{file} has {status.st_size:,} bytes, {tally.room:,} are left of what one call may read (limits.output)",
-                "Raise limits.output, or read the part that you need with ctx_execute_file.",
+                f"Raise limits.output, or read the part that you need with {call('ctx_execute_file')}.",
             )
         with readable.open("rb") as stream:
             if _is_binary(stream.read(SAMPLE_BYTES), status.st_size):
@@ -199,7 +202,9 @@ def _lines(tally: _Tally, max_files: int) -> list[str]:
         lines.append("no file there is left by include, exclude and .gitignore")
     if tally.beyond:
         beyond = f"{tally.beyond} more" if tally.beyond < _MOST_COUNTED else f"{_MOST_COUNTED:,} and more"
-        lines.append(f"{beyond} files than max_files={max_files} were left out; raise it or narrow with include")
+        lines.append(
+            f"{beyond} files than {argument('max_files', max_files)} were left out; raise it or narrow with {argument('include')}"
+        )
     if tally.binary:
         more = f" and {tally.binary - len(tally.binaries)} more" if tally.binary > len(tally.binaries) else ""
         lines.append(f"binary: {', '.join(tally.binaries)}{more}")

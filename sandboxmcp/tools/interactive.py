@@ -12,7 +12,7 @@ import anyio.to_thread
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import BYTE_ORDER_MARK, Script
 from sandboxmcp.kernels.languages import UnknownLanguage
-from sandboxmcp.render.receipt import row
+from sandboxmcp.render.receipt import record
 from sandboxmcp.session import Session
 from sandboxmcp.tools.script_runs import Job, run_job
 
@@ -71,7 +71,7 @@ class Desk:
             on_begin=on_begin,
         )
         (item,) = await run_job(self._session, job)
-        facts = row(item)
+        facts = record(item)
         return {**facts, "kernel_ended": kernel is not None and facts["status"] != "denied" and not await self.alive(kernel)}
 
     async def notices(self) -> list[str]:

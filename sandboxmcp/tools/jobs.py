@@ -22,10 +22,11 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, UsageError
 from sandboxmcp.core.processes import start_mark
+from sandboxmcp.core.surface import call
 from sandboxmcp.render.answer import Answer, answer, failure, masked_facts
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.items import Item
-from sandboxmcp.render.receipt import duration, row
+from sandboxmcp.render.receipt import duration, record
 from sandboxmcp.session import Session
 from sandboxmcp.tools.answering import answer_of
 from sandboxmcp.tools.script_runs import Job, run_job
@@ -101,11 +102,13 @@ async def start(session: Session, background: Background) -> Answer:
     """
     mine = _of(session)
     if sum(one.state == "running" for one in mine.values()) >= _MOST:
-        raise UsageError(f"{_MOST} background jobs run already", "Wait for one (ctx_jobs), or cancel one.")
+        raise UsageError(f"{_MOST} background jobs run already", f"Wait for one ({call('ctx_jobs')}), or cancel one.")
     mine[background.handle] = background
     await anyio.to_thread.run_sync(_record, session, background)
     background.task = asyncio.get_running_loop().create_task(_run(session, background))
-    text = f"{background.handle}: started; ctx_jobs(action=result, job={background.handle}) has its output, cancel stops it"
+    text = (
+        f"{background.handle}: started; {call('ctx_jobs')}(action=result, job={background.handle}) has its output, cancel stops it"
+    )
     return answer([text], session.settings.budget_tokens, {"job": background.handle, "state": "running"})
 
 
@@ -141,7 +144,7 @@ async def jobs(session: Session, *, action: str = "list", job: str | None = None
     if action == "list":
         return await anyio.to_thread.run_sync(_listed, session, budget_tokens)
     if job is None:
-        raise UsageError(f"{action} wants a job", "ctx_jobs lists them.")
+        raise UsageError(f"{action} wants a job", f"{call('ctx_jobs')} lists them.")
     background = _of(session).get(job)
     if background is None:
         return await anyio.to_thread.run_sync(_elsewhere, session, job, action, budget_tokens)
@@ -185,7 +188,7 @@ def _row(session: Session, record: dict[str, Any]) -> dict[str, Any]:
         alive = start_mark(int(record["pid"])) == record["mark"]
         state = "running elsewhere" if alive else "lost"
         where = f"server {record['pid']}"
-        note = f"it belongs to {where}" if alive else f"its {where} ended; what it had printed may be found by ctx_search"
+        note = f"it belongs to {where}" if alive else f"its {where} ended; what it had printed may be found by {call('ctx_search')}"
     return {key: record[key] for key in ("job", "language", "wall_s", "handles")} | {"state": state, "note": note}
 
 
@@ -232,7 +235,7 @@ def _facts(session: Session, background: Background) -> dict[str, Any]:
         "wall_s": round(background.wall_s, 3),
         "handles": handles,
         "asked": list(background.asked),
-        "items": [row(background.items[index]) for index in sorted(background.items)],
+        "items": [record(background.items[index]) for index in sorted(background.items)],
         "pid": os.getpid(),
         "door": session.registry.door.name,
         "mark": start_mark(os.getpid()),

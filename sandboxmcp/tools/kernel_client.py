@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.surface import current
 
 LONGEST_LINE = 64 << 20
 """Bytes of one request or answer."""
@@ -39,7 +40,7 @@ def ask_owner(door: Path, pid: int, request: dict[str, Any]) -> Any:
     try:
         with connected(door) as client, client.makefile("rwb") as stream:
             client.settimeout(_ANSWER_S)
-            stream.write(json.dumps({"id": 1, **request}).encode() + b"\n")
+            stream.write(json.dumps({"id": 1, "surface": current().name, **request}).encode() + b"\n")
             stream.flush()
             told = json.loads(stream.readline())
     except (OSError, ValueError):

@@ -32,12 +32,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.errors import KernelGone, SandboxmcpError, UsageError
+from sandboxmcp.core.surface import MCP, speaking_to
 from sandboxmcp.kernels.registry import prepare
 from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ASK, Question
 from sandboxmcp.tools.interactive import Desk
 from sandboxmcp.tools.jobs import jobs
 from sandboxmcp.tools.kernel_client import LONGEST_LINE, short_address
+from sandboxmcp.tools.surfaces import SURFACES
 
 if TYPE_CHECKING:
     from sandboxmcp.kernels.script_run import Begun
@@ -114,7 +116,8 @@ class _Client:
     async def _answer(self, request: dict[str, Any]) -> None:
         number = request.get("id")
         try:
-            done = await self._operation(request.get("op"))(request)
+            with speaking_to(SURFACES.get(request.get("surface", ""), MCP)):
+                done = await self._operation(request.get("op"))(request)
         except SandboxmcpError as error:
             facts = {"what": error.what, "fix": error.fix, "exit_code": error.exit_code, "gone": isinstance(error, KernelGone)}
             self._tell(id=number, error=facts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from sandboxmcp.core.errors import UsageError
+from sandboxmcp.core.surface import call, quoted
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget
 from sandboxmcp.render.receipt import counted, duration
@@ -45,7 +46,7 @@ async def kernels(session: Session, *, action: str = "list", kernel: str | None 
     if action == "list":
         return await _listed(sandbox, runner, budget_tokens)
     if kernel is None:
-        raise UsageError(f"{action} wants a kernel", "ctx_kernels lists them.")
+        raise UsageError(f"{action} wants a kernel", f"{call('ctx_kernels')} lists them.")
     if sandbox is None:
         raise UsageError(f"there is no kernel {kernel[:40]!r}", "None runs. A first call with this name starts it.")
     facts = {"kernel": kernel, "action": action}
@@ -60,7 +61,7 @@ async def kernels(session: Session, *, action: str = "list", kernel: str | None 
 async def _listed(sandbox: RunSession | None, runner: Runner, budget_tokens: int) -> Answer:
     states = [] if sandbox is None else [asdict(state) for state in await sandbox.states()]
     lines = [f"note: {notice}" for notice in runner.take_notices()] + [_line(state) for state in states]
-    lines += [] if states else ["no named kernels run; ctx_execute with `kernel` starts one"]
+    lines += [] if states else [f"no named kernels run; {call('ctx_execute')} with {quoted('kernel')} starts one"]
     facts = [{**state, "age_s": round(state["age_s"], 1), "idle_s": round(state["idle_s"], 1)} for state in states]
     return answer(lines, budget_tokens, {"kernels": facts})
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import ContentKind, Scope, Source
+from sandboxmcp.core.surface import advice, argument, call, quoted
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget, cost, fair_shares, first_fitting, total_cost
 from sandboxmcp.render.fence import named, one_line
@@ -52,7 +53,7 @@ def search(
     sections = _share(found, limit, budget_tokens - total_cost(note))
     lines = [line for part in sections for line in part.lines]
     if source and not any(one.hits for one in found) and not session.store.sources(where, limit=1):
-        lines = [f"no source has {one_line(source, 60)!r} in its label; ctx_sources lists them"]
+        lines = [f"no source has {one_line(source, 60)!r} in its label; {call('ctx_sources')} lists them"]
     facts = {"queries": query_facts(found, sections)} | ({"waiting_files": waiting} if waiting else {})
     return answer([*lines, *note], budget_tokens, facts)
 
@@ -62,7 +63,9 @@ def _missing(changed: int, unadopted: int, read_only: bool) -> list[str]:
     why = ": the store may only be read" if read_only else " yet: search again for the rest"
     lines = [f"{counted(changed, 'changed file')} not read again{why}"] if changed else []
     if unadopted:
-        lines.append(f"{counted(unadopted, 'captured output')} could not be stored yet: free some space, or see ctx_doctor")
+        lines.append(
+            f"{counted(unadopted, 'captured output')} could not be stored yet: free some space, or see {call('ctx_doctor')}"
+        )
     return lines
 
 
@@ -108,7 +111,8 @@ def sources(
 
 
 def _left_out(number: int) -> str:
-    return f"+{counted(number, 'more source')}: narrow with source, or raise budget_tokens"
+    how = f"narrow with {argument('source')}, or raise {argument('budget_tokens')}"
+    return f"+{counted(number, 'more source')}: {advice('see_more_sources', how)}"
 
 
 def _listed(session: Session, source: str | None) -> list[Source]:
@@ -118,14 +122,14 @@ def _listed(session: Session, source: str | None) -> list[Source]:
 
 def _forget(session: Session, source: str | None, handle: str | None, budget_tokens: int) -> Answer:
     if not source and not handle:
-        raise UsageError("nothing is named to forget", "Give a `handle`, or a `source`: its label.")
+        raise UsageError("nothing is named to forget", f"Give a {quoted('handle')}, or a {quoted('source')}: its label.")
     if handle:
         doomed = [session.store.get(one, project=session.project) for one in handle.replace(",", " ").split()]
     else:
         found = _every(session, source or "")
         doomed = [one for one in found if one.label == source] or found
         if not doomed:
-            raise UsageError(f"no source has {source!r} in its label", "See action=list.")
+            raise UsageError(f"no source has {source!r} in its label", f"See {advice('list_sources', 'action=list')}.")
         if len(doomed) > 1 and doomed is found:
             return _ambiguous(found, source or "", budget_tokens)
     number = session.store.forget([one.handle for one in doomed], project=session.project)

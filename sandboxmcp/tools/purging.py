@@ -11,6 +11,7 @@ from typing import Any
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Scope, Source
+from sandboxmcp.core.surface import argument, call, quoted
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import checked_budget, cost, first_fitting
 from sandboxmcp.render.fence import one_line
@@ -41,7 +42,9 @@ def purge(
     if confirm:
         return _delete(session, confirm, budget_tokens)
     if not dry_run:
-        raise UsageError("nothing is deleted without a preview", "Call without dry_run, then again with its token as `confirm`.")
+        raise UsageError(
+            "nothing is deleted without a preview", f"Call without dry_run, then again with its token as {quoted('confirm')}."
+        )
     doomed = _doomed(session, scope, source, handle)
     if not doomed:
         return answer(["nothing is stored there"], budget_tokens, {"sources": 0, "bytes": 0, "confirm": None})
@@ -54,7 +57,9 @@ def _doomed(session: Session, scope: str | None, source: str | None, handle: str
     if scope == "source" and handle:
         return [store.get(handle, project=project)]
     if scope == "source" and not source:
-        raise UsageError("scope=source wants to know which", "Give a `handle`, or a `source` that labels contain.")
+        raise UsageError(
+            "scope=source wants to know which", f"Give a {quoted('handle')}, or a {quoted('source')} that labels contain."
+        )
     scopes = {
         "source": Scope(project, source=source),
         "session": Scope(project, session=session.id),
@@ -62,7 +67,7 @@ def _doomed(session: Session, scope: str | None, source: str | None, handle: str
         "all": Scope(None),
     }
     if scope not in scopes:
-        raise UsageError("ctx_purge wants a `scope`", "It is one of source, session, project, all.")
+        raise UsageError(f"{call('ctx_purge')} wants a {quoted('scope')}", "It is one of source, session, project, all.")
     return store.sources(scopes[scope], limit=_MOST)
 
 
@@ -71,7 +76,7 @@ def _preview(doomed: Sequence[Source], token: str, budget_tokens: int) -> Answer
     kinds = ", ".join(f"{number} {origin}" for origin, number in Counter(one.origin for one in doomed).most_common())
     projects = len({one.project for one in doomed})
     where = f" in {projects} projects" if projects > 1 else ""
-    till = f"confirm={token} within {PREVIEW_S:.0f} s does it"
+    till = f"{argument('confirm', token)} within {PREVIEW_S:.0f} s does it"
     head = f"would delete {counted(len(doomed), 'source')}{where} ({kinds}), {size} B; {till}"
     rows = [f"{one.handle} {one_line(one.label, 80)}: {one.bytes} B" for one in doomed[:200]]
     shown = first_fitting(rows, budget_tokens - cost(head) - cost("+1000000 more sources"))

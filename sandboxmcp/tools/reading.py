@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Source
+from sandboxmcp.core.surface import argument, call, quoted
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.budget import Page, checked_budget, cost, cut
 from sandboxmcp.render.fence import numbered, one_line
@@ -44,8 +45,12 @@ def read(
         named, *span = parse_citation(around)
         handle, cited = handle or named, (span[0], span[1])
     if not handle:
-        what = f"{one_line(around, 40)!r} names no source" if around else "ctx_read wants a `handle` or `around`"
-        raise UsageError(what, "Take a `handle` from a receipt, a citation or ctx_sources.")
+        what = (
+            f"{one_line(around, 40)!r} names no source"
+            if around
+            else f"{call('ctx_read')} wants a {quoted('handle')} or {quoted('around')}"
+        )
+        raise UsageError(what, f"Take a {quoted('handle')} from a receipt, a citation or {call('ctx_sources')}.")
     if ":" in handle:
         handle, first, last = parse_citation(handle)
         from_line, to_line = from_line or first, to_line or last
@@ -72,7 +77,7 @@ def _require(source: Source, first: int, last: int) -> None:
     if source.lines and not 1 <= first <= source.lines:
         raise UsageError(f"{source.handle} has {counted(source.lines, 'line')}, so none numbered {first}", "Ask for lines within.")
     if source.lines and last < first:
-        raise UsageError(f"lines {first} to {last} are none", "to_line must not be before from_line.")
+        raise UsageError(f"lines {first} to {last} are none", f"{argument('to_line')} must not be before {argument('from_line')}.")
 
 
 def _around(session: Session, source: Source, first: int, last: int, budget_tokens: int) -> Answer:
@@ -101,7 +106,7 @@ def _title(source: Source, first: int, last: int, budget_tokens: int) -> str:
 
 
 def _next(cursor: Cursor) -> str:
-    return f"more: cursor={cursor}"
+    return f"more: {argument('cursor', cursor)}"
 
 
 def _grep(session: Session, source: Source, needle: str, first: int, last: int, budget_tokens: int) -> Answer:

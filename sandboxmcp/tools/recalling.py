@@ -7,6 +7,7 @@ from typing import Any
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome, Script, Source
+from sandboxmcp.core.reasons import Reason, from_json
 from sandboxmcp.render.answer import Answer
 from sandboxmcp.render.items import Item, Stream
 from sandboxmcp.session import Session
@@ -18,7 +19,7 @@ from sandboxmcp.tools.script_runs import Job
 def recalled_answer(
     session: Session, row: Mapping[str, Any], language: str, asked: Sequence[str], budget: int, facts: Mapping[str, Any]
 ) -> Answer:
-    """The answer to a single execution. `row` is as receipt.row gives it, `facts` are added to the structured ones. Blocking."""
+    """The answer to a single execution. `row` is as receipt.record gives it, `facts` are added to the structured ones. Blocking."""
     item = recalled_item(session, row, language)
     batch = next((stream.source.batch for stream in item.streams if stream.source.batch), "")
     job = Job((item.outcome.script,), ("",), (f"execute:{language}",), "execute", batch)
@@ -27,12 +28,17 @@ def recalled_answer(
 
 def recalled_item(session: Session, row: Mapping[str, Any], language: str) -> Item:
     """The item with those of its streams and artifacts that are still stored."""
-    outcome = Outcome(
-        Script("", language, ""), row["status"], row["exit_code"], float(row["wall_s"]), reason=str(row.get("reason", ""))
-    )
+    outcome = Outcome(Script("", language, ""), row["status"], row["exit_code"], float(row["wall_s"]), reasons=_reasons(row))
     stored = [_source(session, one["handle"]) for one in row.get("artifacts", ())]
     artifacts = tuple(one for one in stored if one is not None)
     return Item("", outcome, _stream(session, row.get("handle")), _stream(session, row.get("stderr")), artifacts)
+
+
+def _reasons(row: Mapping[str, Any]) -> tuple[Reason, ...]:
+    """Rows of older versions have a sentence only."""
+    if "reasons" in row:
+        return from_json(row["reasons"])
+    return (Reason("recorded", {"text": str(row["reason"])}),) if row.get("reason") else ()
 
 
 def _stream(session: Session, handle: str | None) -> Stream | None:

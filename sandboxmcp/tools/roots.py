@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.settings import Settings
+from sandboxmcp.core.surface import argument, quoted
 from sandboxmcp.policy.secrets.credential_files import masked_copy
 from sandboxmcp.sandbox.workspace.masked_copies import LARGEST
 from sandboxmcp.sandbox.workspace.masked_paths import is_secret
@@ -40,7 +41,8 @@ def meant(path: str, project: Path) -> Path:
         raise UsageError(f"a path is {'empty' if not path else 'broken by a NUL byte'}", "Give a file, a folder or a glob.")
     if len(os.fsencode(path.encode("utf-8", "replace"))) > _LONGEST_PATH:
         raise UsageError(
-            f"a path of {len(path):,} characters names no file", "Give a file, a folder or a glob; a text goes in `content`."
+            f"a path of {len(path):,} characters names no file",
+            f"Give a file, a folder or a glob; a text goes in {quoted('content')}.",
         )
     try:
         os.fsencode(path)
@@ -62,7 +64,7 @@ def require_inside(path: Path, roots: Sequence[Path]) -> None:
     if not is_inside(path, roots):
         raise UsageError(
             f"{str(path)[:200]} lies outside the folders that may be read ({', '.join(map(str, roots))})",
-            "The user may add its folder to ingest_roots.",
+            f"The user may add its folder to {argument('ingest_roots')}.",
         )
 
 

@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError, StoreError
 from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
+from sandboxmcp.core.reasons import Reason
 from sandboxmcp.render.items import Item
 from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ask_first, settled
@@ -126,7 +127,7 @@ class _Run:
     async def _one(self, index: int, verdict: Verdict) -> None:
         script = self.job.scripts[index]
         if self.stopped:
-            outcome = Outcome(script, "skipped", None, 0.0, reason="An item before it failed and stop_on_error is set.")
+            outcome = Outcome(script, "skipped", None, 0.0, reasons=(Reason("stop_on_error"),))
         elif verdict.action != "allow":
             outcome = Outcome(script, "denied", None, 0.0, verdict=verdict)
         else:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandboxmcp.core.settings import load_settings
+from sandboxmcp.render.reasons import said
 
 SHELL = {
     "list": "sleep 30; touch t",
@@ -139,7 +140,7 @@ async def breached(inside, watch: Watch, name: str, language: str, code: str) ->
     filled = in_folder(language, code, name, first=f"&& head -c {SIZE} /dev/zero > big")
     ran = await inside.run_here(filled, language)
     watch.told(name, code)
-    assert "the workspace grew" in ran.outcome.reason, (code, ran.outcome)
+    assert "the workspace grew" in said(ran.outcome.reasons), (code, ran.outcome)
 
 
 Way = Callable[..., Awaitable[None]]
@@ -255,7 +256,7 @@ def test_an_interrupted_kernel_cleans_up_and_its_children_do_nothing_more(make_i
                 )
                 outcome = await session.run_in(kernel.replace(" ", ""), script)
                 watch.told(name, code)
-                assert (outcome.status, "are kept" in outcome.reason) == ("timeout", True), (code, outcome)
+                assert (outcome.status, "are kept" in said(outcome.reasons)) == ("timeout", True), (code, outcome)
 
     async def all_of_them() -> None:
         await asyncio.gather(*(one(name, code) for name, code in CHILDREN.items()))
@@ -290,7 +291,7 @@ def test_an_interrupted_script_takes_no_further_command(make_inside):
         ran = await running
         watch.told(f"i{number}", code)
         # A shell that has just collected a child goes on, as at a terminal; it is ended after three seconds.
-        assert ran.outcome.status == "failed" or "did not heed" in ran.outcome.reason, (code, ran.outcome)
+        assert ran.outcome.status == "failed" or "did not heed" in said(ran.outcome.reasons), (code, ran.outcome)
 
     async def all_of_them() -> None:
         await asyncio.gather(*(one(number, code) for number, code in enumerate([*INTERRUPTED.values()] * 4)))

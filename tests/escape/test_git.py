@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 AUTHOR = "-c user.name=t -c user.email=t@example.invalid"
 GIT = f'git() {{ command git {AUTHOR} "$@"; }}\n'
@@ -173,7 +175,7 @@ def test_reading_commands_work_as_outside(make_inside):
     reading = ("status", "log --stat --format=%s%n%ae", "diff HEAD~1", "diff-files", "blame -s file", "grep 2", "stash list")
     commands = "; ".join(f"git {command}" for command in reading)
     outside, inside = shell(own.workspace, commands), own.run(GIT + commands, "shell")
-    assert (inside.text, inside.stderr.decode(), inside.outcome.reason) == (outside.stdout, outside.stderr, "")
+    assert (inside.text, inside.stderr.decode(), said(inside.outcome.reasons)) == (outside.stdout, outside.stderr, "")
 
 
 WRITES = (
@@ -192,7 +194,7 @@ def test_writing_commands_fail_with_the_setting_that_allows_them(make_inside, co
     own = make_inside()
     prepare(own.workspace, Plant(""))
     ran = own.run(f"{GIT} echo 2 > file; {command}", "shell")
-    assert (ran.outcome.status, 'git = "rw"' in ran.outcome.reason) == ("failed", True)
+    assert (ran.outcome.status, 'git = "rw"' in said(ran.outcome.reasons)) == ("failed", True)
     assert shell(own.workspace, "git log --format=%s; git stash list; git branch; git tag").stdout == "one\n* main\n"
 
 
@@ -201,7 +203,7 @@ def test_where_it_is_allowed_scripts_commit_under_the_users_name(make_inside):
     prepare(own.workspace, Plant(""))
     shell(own.workspace, "command git config user.name Ada; command git config user.email ada@example.invalid")
     ran = own.run("echo 2 > file; git stash -q; git stash pop -q; git commit -qam two; git checkout -qb b; git tag t", "shell")
-    assert (ran.outcome.status, ran.outcome.reason, ran.stderr) == ("ok", "", b"")
+    assert (ran.outcome.status, said(ran.outcome.reasons), ran.stderr) == ("ok", "", b"")
     assert shell(own.workspace, "git log --format='%s %an' -1; git branch --show-current").stdout == "two Ada\nb\n"
 
 
@@ -300,7 +302,7 @@ def test_a_repository_in_deep_folders_that_a_script_has_shut_is_found(make_insid
     prepare(own.workspace, Plant(""))
     ran = own.run(GIT + DEEP.replace("{mark}", str(mark)), "shell")
     shell(own.workspace, "git status")
-    assert (mark.exists(), "it could run programs on the host" in ran.outcome.reason) == (False, True)
+    assert (mark.exists(), "it could run programs on the host" in said(ran.outcome.reasons)) == (False, True)
 
 
 COPIED = (
@@ -338,4 +340,4 @@ def test_what_the_user_does_to_the_repository_between_scripts_stays(make_inside,
     shell(own.workspace, code)
     before = sorted(str(one) for one in (own.workspace / ".git").rglob("*"))
     ran = own.run("git status > /dev/null", "shell")
-    assert (ran.outcome.reason, sorted(str(one) for one in (own.workspace / ".git").rglob("*"))) == ("", before)
+    assert (said(ran.outcome.reasons), sorted(str(one) for one in (own.workspace / ".git").rglob("*"))) == ("", before)

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 BOMB = """
 import os, signal, sys, time
 born, refused = [], 0
@@ -99,7 +101,7 @@ def test_a_memory_bomb_ends_its_item_and_nothing_else(small, code):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
     ran = small.run(code)
     assert (ran.outcome.status, b"held" in ran.stdout, small.run("print('next')").stdout) == ("killed", False, b"next\n")
-    assert "raise limits.memory" in ran.outcome.reason
+    assert "raise limits.memory" in said(ran.outcome.reasons)
 
 
 @pytest.mark.parametrize("name", SHUT)
@@ -130,14 +132,14 @@ time.sleep(5)
 def test_an_inode_bomb_in_memory_ends_its_item(make_inside):
     own = make_inside(limits__files=5_000)
     ran = own.run(INODES)
-    assert (ran.outcome.status, "raise limits.files" in ran.outcome.reason) == ("killed", True)
+    assert (ran.outcome.status, "raise limits.files" in said(ran.outcome.reasons)) == ("killed", True)
     assert own.run("ls -d /tmp/i", "shell").outcome.status == "failed"
 
 
 def test_a_workspace_that_is_filled_ends_its_item(make_inside):
     own = make_inside(limits__workspace="32MiB")
     ran = own.run("for i in 1 2 3 4 5 6 7 8; do head -c 10000000 /dev/zero > $i; sleep 0.2; done; sleep 10", "shell")
-    assert (ran.outcome.status, "raise limits.workspace" in ran.outcome.reason) == ("killed", True)
+    assert (ran.outcome.status, "raise limits.workspace" in said(ran.outcome.reasons)) == ("killed", True)
     assert sum(file.stat().st_size for file in own.workspace.iterdir()) <= 80_000_000
 
 
@@ -155,7 +157,7 @@ def test_growth_of_the_workspace_that_is_no_file_ends_its_item_too(make_inside, 
     own = make_inside(limits__workspace="32MiB", limits__files=3000)
     free = shutil.disk_usage(own.workspace).free
     ran = own.run(f"import ctypes, os, time\n{code}")
-    assert (ran.outcome.status, "raise limits." in ran.outcome.reason) == ("killed", True)
+    assert (ran.outcome.status, "raise limits." in said(ran.outcome.reasons)) == ("killed", True)
     assert free - shutil.disk_usage(own.workspace).free < 1 << 28
 
 

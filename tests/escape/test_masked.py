@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sandboxmcp.core.errors import SandboxUnavailable
+from sandboxmcp.render.reasons import said
 from sandboxmcp.sandbox.locate import overlaying_bubblewrap
 
 ENV = '# of the shop\nTOKEN=hunter2-secret\nexport MORE="two\nlines-secret"\n'
@@ -59,15 +60,15 @@ def test_keys_are_shown_values_are_not_and_the_answer_says_so(planted: Any) -> N
     )
     status = [os.stat(planted.workspace / name) for name in (".env", ".npmrc")]
     assert [f"{one.st_size} {int(one.st_mtime)}" in ran.text for one in status] == [True, True]
-    assert ran.outcome.reason.count(HIDDEN) == 1 and ".env" in ran.outcome.reason
-    assert planted.run("echo hello", "shell").outcome.reason == ""
-    assert HIDDEN in planted.run("ls -a", "shell").outcome.reason
-    assert HIDDEN in planted.run("print(open('.npmrc').read())").outcome.reason
+    assert said(ran.outcome.reasons).count(HIDDEN) == 1 and ".env" in said(ran.outcome.reasons)
+    assert said(planted.run("echo hello", "shell").outcome.reasons) == ""
+    assert HIDDEN in said(planted.run("ls -a", "shell").outcome.reasons)
+    assert HIDDEN in said(planted.run("print(open('.npmrc').read())").outcome.reasons)
 
 
 def test_templates_are_read_and_written(planted: Any) -> None:
     ran = planted.run("cat .env.example; echo MORE=1 >> .env.example", "shell")
-    assert (ran.text, ran.outcome.status, ran.outcome.reason) == ("TOKEN=yours\n", "ok", "")
+    assert (ran.text, ran.outcome.status, said(ran.outcome.reasons)) == ("TOKEN=yours\n", "ok", "")
     assert (planted.workspace / ".env.example").read_text() == "TOKEN=yours\nMORE=1\n"
 
 
@@ -76,7 +77,7 @@ def test_a_named_kernel_is_told_too(planted: Any) -> None:
 
     async def run() -> str:
         async with planted.runner.session() as session:
-            return (await session.run_in("k", Script("t", "python", "print(len(open('.env').read()))", 20.0))).reason
+            return said((await session.run_in("k", Script("t", "python", "print(len(open('.env').read()))", 20.0))).reasons)
 
     assert HIDDEN in planted.wait(run())
 
@@ -280,4 +281,4 @@ def test_hundreds_of_files_are_masked(make_inside: Callable[..., Any]) -> None:
         (own.workspace / f".env.{number}").write_text(f"A=secret-{number}\n")
     ran = own.run("cat .env.*", "shell")
     assert (ran.text.count("A=***"), "secret" in ran.text) == (300, False)
-    assert "and 297 more are shown masked" in ran.outcome.reason
+    assert "and 297 more are shown masked" in said(ran.outcome.reasons)

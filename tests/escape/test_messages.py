@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 FORGE = """
 import json, os, socket, struct
 from IPython import get_ipython
@@ -140,7 +142,7 @@ def test_a_frame_of_a_gigabyte_is_refused(inside, channel):
 
 def test_what_did_not_come_over_a_cut_connection_is_told(inside):
     ran = inside.run(FORGE + GIANT.format(channel=2, flags=2, announced=1 << 30, frames=1))
-    assert ran.outcome.reason == "what it displayed last did not come, or not whole; save it to a file instead"
+    assert said(ran.outcome.reasons) == "what it displayed last did not come, or not whole; save it to a file instead"
 
 
 @pytest.mark.parametrize("channel", [1, 2], ids=["shell", "iopub"])

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 TABLE = tomllib.loads((Path(__file__).parent.parent / "sandbox/repositories/repositories.toml").read_text())
 AUTHOR = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -87,8 +89,8 @@ def test_no_tool_of_the_host_runs_what_a_script_planted(inside, tmp_path, plant)
     ran = inside.run(inside_shell(plant.script, tmp_path / "mark"), "shell", 60)
     shell(own, plant.then, tmp_path / "mark")
     assert not (tmp_path / "mark").exists()
-    assert "could run programs on the host" in ran.outcome.reason
-    assert ran.outcome.reason.isprintable()
+    assert "could run programs on the host" in said(ran.outcome.reasons)
+    assert said(ran.outcome.reasons).isprintable()
     shell(own, "chmod -R u+rwX . ; rm -rf ./* ./.[!.]*", "")
 
 
@@ -103,19 +105,19 @@ def test_an_ordinary_repository_of_a_script_stays_and_is_written_again(make_insi
         pytest.skip("Mercurial is not installed")
     own = make_inside()
     ran = own.run(inside_shell(script, ""), "shell", 60)
-    assert (ran.outcome.status, ran.outcome.reason) == ("ok", "")
+    assert (ran.outcome.status, said(ran.outcome.reasons)) == ("ok", "")
     code = "cd sub && if test -d .hg; then hg status; else echo x > file && git add file && git commit -qm more; fi"
     again = own.run(inside_shell(code, ""), "shell", 60)
-    assert (again.outcome.status, again.outcome.reason) == ("ok", "")
+    assert (again.outcome.status, said(again.outcome.reasons)) == ("ok", "")
 
 
 def test_configuration_that_a_script_adds_to_a_known_repository_is_found(make_inside, tmp_path):
     own, mark = make_inside(), tmp_path / "mark"
     shell(own.workspace, "git init -q sub", "")
-    assert own.run("true", "shell").outcome.reason == ""
+    assert said(own.run("true", "shell").outcome.reasons) == ""
     ran = own.run(f"git -C sub config core.fsmonitor 'touch {mark};'", "shell")
     shell(own.workspace, STATUS, mark)
-    assert (mark.exists(), "config sets core.fsmonitor" in ran.outcome.reason) == (False, True)
+    assert (mark.exists(), "config sets core.fsmonitor" in said(ran.outcome.reasons)) == (False, True)
 
 
 def test_a_repository_that_was_unusual_at_the_start_can_be_read_and_not_written(make_inside, tmp_path):
@@ -123,7 +125,7 @@ def test_a_repository_that_was_unusual_at_the_start_can_be_read_and_not_written(
     shell(own.workspace, f"{EVIL.format('sub')} && cd sub && git commit -q --allow-empty -m one", mark)
     mark.unlink(missing_ok=True)
     ran = own.run("cd sub && git log --format=%s; echo x >> .git/config; mv .git g; mv ../sub ../other; rm .git/hooks/*", "shell")
-    assert (ran.text, ran.outcome.reason) == ("one\n", "")
+    assert (ran.text, said(ran.outcome.reasons)) == ("one\n", "")
     assert (own.workspace / "sub/.git/HEAD").exists()
     assert "x" not in (own.workspace / "sub/.git/config").read_text().splitlines()
 
@@ -141,8 +143,10 @@ def test_more_folders_than_are_looked_at_are_told(make_inside):
     own = make_inside()
     made = "import os\nfor n in range(20_001): os.mkdir(f'd{n}')\nos.makedirs('d1/a/b/sub/.git')"
     ran = own.run(made, timeout_s=60)
-    assert "were not looked at for repositories" in ran.outcome.reason
-    assert "were not looked at for repositories" in own.run("pass").outcome.reason  # anything may have been planted there now
+    assert "were not looked at for repositories" in said(ran.outcome.reasons)
+    assert "were not looked at for repositories" in said(
+        own.run("pass").outcome.reasons
+    )  # anything may have been planted there now
 
 
 def test_rules_that_agents_obey_are_told_and_stay(make_inside):
@@ -152,15 +156,15 @@ def test_rules_that_agents_obey_are_told_and_stay(make_inside):
         "echo evil >> AGENTS.md; mkdir -p a/b; echo evil > a/b/CLAUDE.md; mkdir .clinerules; touch .clinerules/x.md", "shell"
     )
     assert (own.workspace / "AGENTS.md").read_text() == "Be kind.\nevil\n"
-    for said in (
+    for note in (
         "changed AGENTS.md, which agents obey",
         "made a/b/CLAUDE.md, which agents obey",
         "made .clinerules/x.md, which agents",
     ):
-        assert said in ran.outcome.reason
-    assert own.run("true", "shell").outcome.reason == ""
+        assert note in said(ran.outcome.reasons)
+    assert said(own.run("true", "shell").outcome.reasons) == ""
     (own.workspace / "AGENTS.md").write_text("the user's own change")
-    assert own.run("true", "shell").outcome.reason == ""
+    assert said(own.run("true", "shell").outcome.reasons) == ""
 
 
 THREAD = """
@@ -253,10 +257,10 @@ def test_a_folder_that_was_looked_at_before_is_looked_at_again(make_inside, tmp_
     own, mark = make_inside(), tmp_path / "mark"
     (own.workspace / "a/b").mkdir(parents=True)
     for _ in range(calls):
-        assert own.run("true", "shell").outcome.reason == ""
+        assert said(own.run("true", "shell").outcome.reasons) == ""
     ran = own.run(f"cd a/b && {EVIL.format('.')}".replace("{mark}", str(mark)), "shell")
     shell(own.workspace, "cd a/b && git status", mark)
-    assert (mark.exists(), "moved a/b/.git to a/b/.git.quarantined-1" in ran.outcome.reason) == (False, True)
+    assert (mark.exists(), "moved a/b/.git to a/b/.git.quarantined-1" in said(ran.outcome.reasons)) == (False, True)
 
 
 NAMED = {

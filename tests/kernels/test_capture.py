@@ -8,6 +8,8 @@ import resource
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 
 @pytest.mark.parametrize(
     ("language", "code", "expected"),
@@ -64,7 +66,7 @@ def test_a_flood_of_displays_neither_hangs_nor_hides_the_end(inside):
     code = "from IPython.display import HTML, display\nfor i in range(3000): display(HTML('<i>%d</i>' % i))\nprint('end')"
     ran = inside.run(code, timeout_s=60)
     assert (ran.outcome.status, ran.text.splitlines()[-1], len(ran.outcome.artifacts)) == ("ok", "end", 64)
-    assert "2936 displayed results beyond the first 64 were not kept" in ran.outcome.reason
+    assert "2936 displayed results beyond the first 64 were not kept" in said(ran.outcome.reasons)
 
 
 def test_no_descriptor_is_left_behind(inside):

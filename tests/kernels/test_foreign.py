@@ -11,6 +11,7 @@ import pytest
 
 from sandboxmcp.core.errors import KernelError, UsageError
 from sandboxmcp.core.model import Script
+from sandboxmcp.render.reasons import said
 
 FROM_PYPI = {"xpython": "xpython", "bash": "bash_kernel"}
 """Kernels that other people publish → the module that they are."""
@@ -86,7 +87,7 @@ def test_a_kernelspec_that_is_not_there_names_the_ones_that_are(theirs):
 
 def test_a_kernelspec_that_is_not_allowed_is_an_unknown_language(inside):
     outcome = inside.run("1", "theirs").outcome
-    assert (outcome.status, outcome.reason.split(".")[0]) == ("skipped", "unknown language 'theirs'")
+    assert (outcome.status, said(outcome.reasons).split(".")[0]) == ("skipped", "unknown language 'theirs'")
 
 
 def test_the_sandbox_goes_on_after_broken_kernels(theirs):

@@ -16,6 +16,7 @@ import pytest
 from sandboxmcp.core.model import BoundFile, Script
 from sandboxmcp.core.resources import data_folder
 from sandboxmcp.kernels.languages import script_languages
+from sandboxmcp.render.reasons import said
 
 EXAMPLES = sorted(data_folder("kernels").glob("*/example.toml"))
 REQUIRED_IN_CI = "javascript typescript perl ruby php r go rust elixir csharp".split()
@@ -47,8 +48,8 @@ def run(inside, language, code, **more):
     outcome = inside.wait(here(), 90)
     if outcome.status == "skipped":
         if os.environ.get("SANDBOXMCP_SANDBOX") == "required" and language in REQUIRED_IN_CI:
-            pytest.fail(outcome.reason)
-        pytest.skip(outcome.reason)
+            pytest.fail(said(outcome.reasons))
+        pytest.skip(said(outcome.reasons))
     return outcome, outcome.stdout.path.read_text(), outcome.stderr.path.read_text()
 
 

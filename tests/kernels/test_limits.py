@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 GROW = """
 import time
 held = []
@@ -74,11 +76,11 @@ def small(make_inside):
 def test_memory_of_one_process(small):
     outcome = small.run(GROW).outcome
     assert (outcome.status, outcome.exit_code) == ("killed", None)
-    assert outcome.reason.startswith("killed: ") and outcome.reason.endswith("limit 300 MiB; raise limits.memory")
+    assert said(outcome.reasons).startswith("killed: ") and said(outcome.reasons).endswith("limit 300 MiB; raise limits.memory")
 
 
 def test_memory_of_many_children(small):
-    assert "raise limits.memory" in small.run(FOUR_CHILDREN).outcome.reason
+    assert "raise limits.memory" in said(small.run(FOUR_CHILDREN).outcome.reasons)
 
 
 def test_shared_pages_of_forks_are_counted_once(small):
@@ -87,7 +89,7 @@ def test_shared_pages_of_forks_are_counted_once(small):
 
 
 def test_memory_in_files_without_a_name(small):
-    assert "raise limits.memory" in small.run(NAMELESS_FILES).outcome.reason
+    assert "raise limits.memory" in said(small.run(NAMELESS_FILES).outcome.reasons)
 
 
 def test_the_largest_item_goes_and_the_other_one_stays(small):
@@ -106,24 +108,24 @@ def test_processes(make_inside):
     code = "import subprocess\nkids = []\nfor _ in range(200):\n    kids.append(subprocess.Popen(['sleep', '9']))"
     outcome = own.run(code).outcome
     assert outcome.status == "failed"
-    assert outcome.reason == "it probably met limits.processes (64); raise it if that is meant"
+    assert said(outcome.reasons) == "it probably met limits.processes (64); raise it if that is meant"
 
 
 def test_descriptors(make_inside):
     own = make_inside(limits__descriptors=128)
     outcome = own.run("held = [open('/dev/null') for _ in range(500)]").outcome
-    assert outcome.reason == "it probably met limits.descriptors (128); raise it if that is meant"
+    assert said(outcome.reasons) == "it probably met limits.descriptors (128); raise it if that is meant"
 
 
 def test_processor_time(small):
     outcome = small.run("while True: pass").outcome
     assert (outcome.status, outcome.exit_code) == ("failed", 152)
-    assert outcome.reason == "ended by SIGXCPU; it probably met limits.cpu (1); raise it if that is meant"
+    assert said(outcome.reasons) == "ended by SIGXCPU; it probably met limits.cpu (1); raise it if that is meant"
 
 
 def test_one_large_file(small):
     outcome = small.run("with open('large', 'wb') as file:\n    for _ in range(30): file.write(b'x' * 1_000_000)").outcome
-    assert outcome.reason == f"it probably met limits.file ({20 << 20:,}); raise it if that is meant"
+    assert said(outcome.reasons) == f"it probably met limits.file ({20 << 20:,}); raise it if that is meant"
 
 
 def test_a_sparse_file_of_a_terabyte(small):
@@ -135,18 +137,18 @@ def test_a_sparse_file_of_a_terabyte(small):
 def test_tmpfs(small):
     outcome = small.run("for i in range(9):\n    with open(f'/tmp/{i}', 'wb') as file: file.write(b'x' * 10_000_000)").outcome
     small.run("rm -f /tmp/?", "shell")
-    assert outcome.reason == "what it wrote may not be whole, since /tmp is full: remove files there, or raise limits.tmpfs"
+    assert said(outcome.reasons) == "what it wrote may not be whole, since /tmp is full: remove files there, or raise limits.tmpfs"
 
 
 def test_growth_of_the_workspace(small):
     outcome = small.run(NINE_PARTS).outcome
-    assert (outcome.status, outcome.reason.split(";")[1]) == ("killed", " raise limits.workspace")
+    assert (outcome.status, said(outcome.reasons).split(";")[1]) == ("killed", " raise limits.workspace")
 
 
 def test_many_small_files_in_memory_end_the_sandbox_that_holds_them(small):
     first = small.runner._session
     outcome = small.run("import time\nfor i in range(9000): open(f'/tmp/f{i}', 'w').close()\ntime.sleep(20)").outcome
-    assert (outcome.status, outcome.reason.split(";")[1]) == ("killed", " raise limits.files")
+    assert (outcome.status, said(outcome.reasons).split(";")[1]) == ("killed", " raise limits.files")
     assert small.run("ls -d /tmp/f[0-9]* 2>/dev/null | wc -l", "shell").stdout == b"0\n"
     assert small.runner._session is not first
 

@@ -8,6 +8,7 @@ import pytest
 
 from sandboxmcp.core.errors import KernelError, KernelGone, UsageError
 from sandboxmcp.core.model import Outcome, Script
+from sandboxmcp.render.reasons import said
 
 
 class Named:
@@ -122,21 +123,24 @@ ENDLESS = {
 def test_a_timeout_interrupts_and_keeps_the_variables(named, code):
     named.run("e", "kept = 'yes'")
     outcome, _ = named.run("e", f"print('begun', flush=True)\n{code}", timeout_s=0.7)
-    assert (outcome.status, outcome.reason) == ("timeout", "timed out after 0.7 s; it was interrupted, the variables of e are kept")
+    assert (outcome.status, said(outcome.reasons)) == (
+        "timeout",
+        "timed out after 0.7 s; it was interrupted, the variables of e are kept",
+    )
     assert named.run("e", "kept")[1] == "'yes'\n"
 
 
 def test_a_kernel_that_does_not_heed_the_interrupt_is_ended_and_says_so(named):
     stubborn = "import time\nwhile True:\n    try: time.sleep(60)\n    except KeyboardInterrupt: pass"
     outcome, _ = named.run("f", stubborn, timeout_s=0.5)
-    assert outcome.reason == "timed out after 0.5 s; the kernel f ended, its variables are gone"
+    assert said(outcome.reasons) == "timed out after 0.5 s; the kernel f ended, its variables are gone"
     assert named.run("f", "print('anew')")[1] == "anew\n"
 
 
 def test_a_crash_is_told_and_the_next_call_starts_anew(named):
     named.run("g", "v = 1")
     outcome, _ = named.run("g", "import os; os.abort()")
-    assert (outcome.status, outcome.reason) == ("failed", "ended by SIGABRT; the kernel g ended, its variables are gone")
+    assert (outcome.status, said(outcome.reasons)) == ("failed", "ended by SIGABRT; the kernel g ended, its variables are gone")
     assert named.run("g", "'v' in globals()")[1] == "False\n"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import Outcome
+from sandboxmcp.render.reasons import said
 
 
 def ended(outcome: Outcome) -> tuple[str, int | None]:
@@ -152,7 +153,7 @@ def test_input_is_empty(inside):
 def test_a_timeout_kills_the_whole_tree_and_keeps_what_was_printed(inside):
     ran = inside.run("echo before; (setsid sleep 7654 &); sleep 7654", "shell", timeout_s=0.5)
     assert (ended(ran.outcome), ran.stdout) == (("timeout", None), b"before\n")
-    assert "raise timeout_s" in ran.outcome.reason
+    assert "raise timeout_s" in said(ran.outcome.reasons)
     assert running("sleep 7654") == []
 
 
@@ -207,7 +208,7 @@ def test_scripts_run_side_by_side(inside):
 
 def test_a_script_in_an_unknown_language_is_skipped_and_the_known_ones_are_named(inside):
     outcome = inside.run("x", "cobol").outcome
-    assert (outcome.status, "Known: csharp, elixir, go, javascript" in outcome.reason) == ("skipped", True)
+    assert (outcome.status, "Known: csharp, elixir, go, javascript" in said(outcome.reasons)) == ("skipped", True)
 
 
 def test_a_nul_byte_in_a_shell_script_is_a_clear_error(inside):
@@ -299,7 +300,10 @@ def test_a_full_disk_loses_output_but_says_so(make_inside, tmp_path):
     assert (ran.outcome.status, ran.outcome.exit_code, ran.outcome.stdout.total) == ("failed", 0, 5_000_000)
     assert 0 < ran.outcome.stdout.kept <= 1 << 20
     lost = 5_000_000 - ran.outcome.stdout.kept
-    assert (ran.outcome.reason, ran.outcome.stdout.lost) == (f"{lost:,} B of output were lost: No space left on device", lost)
+    assert (said(ran.outcome.reasons), ran.outcome.stdout.lost) == (
+        f"{lost:,} B of output were lost: No space left on device",
+        lost,
+    )
 
 
 def test_preloaded_modules_are_there_and_every_fork_draws_its_own_numbers(make_inside):

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from sandboxmcp.render.reasons import said
+
 SUFFIX = "-of-tests"
 """Behind the names of all programs here: what the machine has installed is not found."""
 
@@ -47,20 +49,21 @@ async def rename_programs(own):
 def test_a_language_without_a_runtime_is_skipped_and_says_what_to_install(with_tools):
     outcome = with_tools().run("1", "elixir").outcome
     assert (outcome.status, outcome.exit_code) == ("skipped", None)
-    assert outcome.reason.startswith("elixir is not installed. Install Elixir (apt-get install elixir)")
+    assert said(outcome.reasons).startswith("elixir is not installed. Install Elixir (apt-get install elixir)")
 
 
 def test_a_broken_runtime_says_what_it_said(with_tools):
     outcome = with_tools(elixir="echo 'erl: not found' >&2; exit 127").run("1", "elixir").outcome
     if outcome.status == "ok":
         pytest.skip("another elixir is installed here")
-    assert outcome.reason.startswith("elixir is not installed (it says: erl: not found). Install Elixir")
+    assert said(outcome.reasons).startswith("elixir is not installed (it says: erl: not found). Install Elixir")
 
 
 def test_half_an_installation_names_the_missing_half(with_tools):
     outcome = with_tools(mcs="exit 0", mono="exit 127").run("class A {}", "csharp").outcome
     assert (
-        outcome.reason == "csharp is not installed. Install Mono's runtime (apt-get install mono-runtime), which this Mono lacks."
+        said(outcome.reasons)
+        == "csharp is not installed. Install Mono's runtime (apt-get install mono-runtime), which this Mono lacks."
     )
 
 
@@ -72,7 +75,7 @@ def test_a_node_that_is_too_old_for_typescript_is_passed_over_for_one_that_is_no
 
 def test_typescript_without_a_runtime_for_it_says_which_would_do(with_tools):
     outcome = with_tools().run("1", "typescript").outcome
-    assert "Install Node.js 22.6 or newer (https://nodejs.org), deno, bun or tsx" in outcome.reason
+    assert "Install Node.js 22.6 or newer (https://nodejs.org), deno, bun or tsx" in said(outcome.reasons)
 
 
 def test_a_runtime_that_is_installed_meanwhile_is_found(with_tools, tmp_path):

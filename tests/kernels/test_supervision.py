@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from sandboxmcp.kernels.named_kernels import NamedKernels
+from sandboxmcp.render.reasons import said
 from sandboxmcp.sandbox import watch
 
 
@@ -42,6 +43,6 @@ def test_nothing_runs_on_without_its_watchdog(make_inside, monkeypatch):
     monkeypatch.setattr(watch, "tree", failing)
     outcome = inside.run("sleep 30; touch late", "shell").outcome
     monkeypatch.undo()
-    assert outcome.status == "killed" and "its watchdog failed (RuntimeError: blind)" in outcome.reason
+    assert outcome.status == "killed" and "its watchdog failed (RuntimeError: blind)" in said(outcome.reasons)
     assert not (inside.workspace / "late").exists()
     assert inside.run("echo on", "shell").text == "on\n"

@@ -13,6 +13,7 @@ import pytest
 
 from sandboxmcp.core.model import Outcome, Script
 from sandboxmcp.core.settings import load_settings
+from sandboxmcp.render.reasons import said
 
 GONE = "; the kernel k ended, its variables are gone"
 DEAF = "import time\nopen('begun', 'w')\nwhile True:\n    try: time.sleep(60)\n    except KeyboardInterrupt: pass"
@@ -77,7 +78,7 @@ def test_how_a_call_in_a_named_kernel_ended_is_told(make_inside, way):
             return await running
 
     outcome = inside.wait(both())
-    assert (outcome.status, outcome.reason) == told
+    assert (outcome.status, said(outcome.reasons)) == told
 
 
 LIMITED = {
@@ -110,7 +111,7 @@ def test_what_a_named_kernel_met_is_told(make_inside, way):
             return await session.run_in("k", Script("", "python", code, timeout_s))
 
     outcome = inside.wait(run())
-    assert (outcome.status, outcome.reason) == told
+    assert (outcome.status, said(outcome.reasons)) == told
 
 
 FRESH = {
@@ -138,12 +139,15 @@ def test_how_a_fresh_script_ended_is_told(make_inside, way):
             return await running
 
     outcome = inside.wait(both())
-    assert (outcome.status, outcome.reason) == ("killed", told)
+    assert (outcome.status, said(outcome.reasons)) == ("killed", told)
 
 
 def test_a_script_that_uses_up_its_processor_time_in_spite_of_the_signal_is_told_which_limit_it_was(make_inside):
     ran = make_inside(limits__cpu=1).run("trap '' XCPU; while :; do :; done", "shell")
-    assert (ran.outcome.status, ran.outcome.reason) == ("killed", "killed: more than 1 s of processor time; raise limits.cpu")
+    assert (ran.outcome.status, said(ran.outcome.reasons)) == (
+        "killed",
+        "killed: more than 1 s of processor time; raise limits.cpu",
+    )
 
 
 @pytest.mark.parametrize(("language", "code"), [("shell", "trap '' INT; touch begun; sleep 60; sleep 60"), ("python", DEAF)])
@@ -159,7 +163,7 @@ def test_a_script_that_does_not_heed_an_interrupt_is_ended_and_says_so(make_insi
             return await running
 
     outcome = inside.wait(run())
-    assert (outcome.status, outcome.reason) == ("killed", "killed: it did not heed an interrupt for 3 s")
+    assert (outcome.status, said(outcome.reasons)) == ("killed", "killed: it did not heed an interrupt for 3 s")
 
 
 INTERRUPTED = {
@@ -242,8 +246,8 @@ def test_what_a_named_kernel_prints_on_a_full_disk_is_told_as_lost_in_its_own_ca
     first, second, third = full.wait(calls())
     assert (first.status, first.exit_code, first.stdout.total) == ("failed", 0, 3_000_001)
     assert (second.status, third.status) == ("failed", "ok")
-    assert first.reason == f"{first.stdout.lost:,} B of output were lost: No space left on device"
-    assert (second.reason, third.reason) == ("2 B of output were lost: No space left on device", "")
+    assert said(first.reasons) == f"{first.stdout.lost:,} B of output were lost: No space left on device"
+    assert (said(second.reasons), said(third.reasons)) == ("2 B of output were lost: No space left on device", "")
 
 
 def test_what_is_displayed_on_a_full_disk_is_told_as_lost(full):
@@ -251,7 +255,7 @@ def test_what_is_displayed_on_a_full_disk_is_told_as_lost(full):
     code = "from IPython.display import HTML, display\ndisplay(HTML('<b>' + 'x' * 100_000))\nprint('on')"
     ran = full.run(code)
     assert (ran.outcome.status, ran.outcome.exit_code) == ("failed", 0)
-    assert "1 displayed results were lost: No space left on device" in ran.outcome.reason
+    assert "1 displayed results were lost: No space left on device" in said(ran.outcome.reasons)
 
 
 SILENT = """perl -e 'open F, ">", "FOLDER/big"; print F "x" x 33000000; close F'; echo on"""
@@ -269,9 +273,9 @@ def test_a_script_that_filled_a_folder_inside_and_went_on_is_not_told_as_ok(make
     ran, after = inside.run(code, "shell"), inside.run("echo fine", "shell")
     named = inside.wait(in_kernel(inside, "import sys; print('No space left on device', file=sys.stderr)"))
     told = f"what it wrote may not be whole, since {folder} is full: remove files there, or raise limits.tmpfs"
-    assert (ran.outcome.status, ran.outcome.exit_code, ran.outcome.reason) == ("failed", 0, told)
-    assert (after.outcome.status, after.outcome.reason) == ("ok", "")
-    assert (named.status, named.reason) == ("failed", told)
+    assert (ran.outcome.status, ran.outcome.exit_code, said(ran.outcome.reasons)) == ("failed", 0, told)
+    assert (after.outcome.status, said(after.outcome.reasons)) == ("ok", "")
+    assert (named.status, said(named.reasons)) == ("failed", told)
 
 
 async def in_kernel(inside: Any, code: str) -> Outcome:
@@ -283,7 +287,7 @@ async def in_kernel(inside: Any, code: str) -> Outcome:
 def test_a_script_that_deletes_what_was_not_whole_has_lost_nothing(make_inside):
     inside = make_inside(limits__tmpfs="16MiB")
     ran = inside.run("head -c 33000000 /dev/zero > /tmp/big || rm /tmp/big", "shell")
-    assert (ran.outcome.status, ran.outcome.reason) == ("ok", "")
+    assert (ran.outcome.status, said(ran.outcome.reasons)) == ("ok", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
@@ -296,7 +300,7 @@ def test_a_script_that_filled_the_disk_of_the_project_is_not_told_as_ok(make_ins
     finally:
         subprocess.run(["umount", "-l", inside.workspace], check=True)
     told = "what it wrote may not be whole, since the disk of the project is full: make room on it"
-    assert (ran.outcome.status, ran.outcome.exit_code, ran.outcome.reason) == ("failed", 0, told)
+    assert (ran.outcome.status, ran.outcome.exit_code, said(ran.outcome.reasons)) == ("failed", 0, told)
 
 
 def test_where_no_file_can_be_made_output_is_counted_and_told_as_lost(full):
@@ -307,7 +311,7 @@ def test_where_no_file_can_be_made_output_is_counted_and_told_as_lost(full):
             return [await session.run(Script("", "shell", "echo a; echo b >&2; exit 3", 10)) for _ in range(3)]
 
     last = full.wait(runs())[-1]
-    assert (last.status, last.reason) == ("failed", "4 B of output were lost: No space left on device")
+    assert (last.status, said(last.reasons)) == ("failed", "4 B of output were lost: No space left on device")
 
 
 async def finished(session: Any, handle: str) -> None:
@@ -351,3 +355,11 @@ async def test_how_a_background_job_ended_is_listed_here_and_by_a_later_server(s
     listed = await jobs(later, action="list", budget_tokens=500)
     assert [(one["state"], one["note"]) for one in listed.structured["jobs"]] == [(state, note)]
     await later.close()
+
+
+def test_which_limit_a_signal_speaks_of_is_told_beside_what_was_lost(full):
+    """The hint was lost once: it was read back from the reason, to which the loss had been added."""
+    ran = full.run("head -c 3000000 /dev/zero; kill -XFSZ $$", "shell")
+    codes = [reason.code for reason in ran.outcome.reasons]
+    assert (ran.outcome.status, codes) == ("failed", ["signal", "output_lost", "probable_limit"])
+    assert ran.outcome.reasons[-1].facts["limit"] == "limits.file"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from sandboxmcp.core.reasons import Reason
+from sandboxmcp.render.reasons import sentence
 from sandboxmcp.sandbox.hints import git_hint, network_hint
 
 GIT = "fatal: unable to access 'https://github.com/a/b/': Could not resolve host: github.com"
@@ -22,11 +24,13 @@ GIT = "fatal: unable to access 'https://github.com/a/b/': Could not resolve host
     ],
 )
 def test_who_wanted_a_network_is_told_what_is_let_out(said, brokered, hint):
-    assert hint in network_hint(said, brokered) and bool(hint) == bool(network_hint(said, brokered))
+    found = network_hint(said, brokered)
+    assert bool(hint) == bool(found) and (found is None or hint in sentence(found))
 
 
 def test_the_pack_research_is_not_recommended_where_it_is_in_force():
-    assert "research" not in network_hint(GIT, ["curl", "git-remote-broker"])
+    found = network_hint(GIT, ["curl", "git-remote-broker"])
+    assert found is not None and "research" not in sentence(found)
 
 
 READ_ONLY = "Read-only file system"
@@ -44,8 +48,9 @@ SAID = {
 
 def test_who_could_not_write_the_repository_is_told_the_setting():
     assert {said: bool(git_hint(said, "", writable=False)) for said in SAID} == SAID
-    assert 'git = "rw"' in git_hint(next(iter(SAID)), "", writable=False)
-    assert 'git = "rw"' not in git_hint(next(iter(SAID)), "", writable=True)
+    assert git_hint(next(iter(SAID)), "", writable=False) == Reason("git_read_only")
+    assert git_hint(next(iter(SAID)), "", writable=True) == Reason("git_partly_writable")
+    assert 'git = "rw"' in sentence(Reason("git_read_only"))
 
 
 def test_a_command_that_fails_without_a_word_is_known_by_the_code():

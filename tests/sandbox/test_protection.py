@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from sandboxmcp.render.reasons import said
 from sandboxmcp.sandbox.protection import look_at
 
 NAMES = (".husky/hooks", ".husky/config", ".envrc")
@@ -50,7 +51,7 @@ def test_the_file_that_stands_for_git_in_a_worktree_is_protected_as_it_is(make_i
     own = make_inside()
     (own.workspace / ".git").write_text("gitdir: /elsewhere\n")
     ran = own.run("echo 'gitdir: evil' > .git; mv .git g2; rm .git; cat .git", "shell")
-    assert (ran.text, ran.outcome.reason, ran.stderr.count(b"Read-only") + ran.stderr.count(b"busy")) == (
+    assert (ran.text, said(ran.outcome.reasons), ran.stderr.count(b"Read-only") + ran.stderr.count(b"busy")) == (
         "gitdir: /elsewhere\n",
         "",
         3,
@@ -151,14 +152,14 @@ def test_a_submodule_of_the_hosts_stays_one_whose_settings_cannot_be_written(rep
     writes = "for name in .git/modules/lib/config .git/modules/lib/hooks/pre-commit lib/.git; do echo x >> $name; done; mv lib l2"
     commit = f"cd lib && echo text > file && git add file && git {' '.join(AUTHOR)} commit -qm inside"
     ran = repository.run(f"{writes}; {commit}", "shell")
-    assert (ran.outcome.status, ran.outcome.reason, ran.stderr.count(b"Read-only")) == ("ok", "", 3)
+    assert (ran.outcome.status, said(ran.outcome.reasons), ran.stderr.count(b"Read-only")) == ("ok", "", 3)
     assert git(repository.workspace / "lib", "log", "--format=%s").split() == ["inside", "x"]
 
 
 def test_git_itself_works_inside(repository):
     code = f"echo text > file && git add file && git {' '.join(AUTHOR)} commit -qm inside && git log --format=%s"
     ran = repository.run(code, "shell")
-    assert (ran.text.split(), ran.outcome.reason) == (["inside", "first"], "")
+    assert (ran.text.split(), said(ran.outcome.reasons)) == (["inside", "first"], "")
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

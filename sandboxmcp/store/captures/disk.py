@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from sandboxmcp.core.database import DISK_FULL_FIX
+from sandboxmcp.core.database import disk_full_fix
 from sandboxmcp.core.errors import DiskFull, ReadOnlyStore, StoreError
 
 _FIX = "Make the folder writable, or set SANDBOXMCP_DATA_DIR to another one."
@@ -47,6 +47,6 @@ def flush(paths: Iterable[Path]) -> None:
 def unwritable(folder: Path, error: OSError) -> StoreError:
     """What to raise when writing under a folder of the store failed."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(f"The disk of {folder} is full", DISK_FULL_FIX)
+        return DiskFull(f"The disk of {folder} is full", disk_full_fix())
     kind = ReadOnlyStore if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else StoreError
     return kind(f"{folder} cannot be written: {error.strerror or error}", _FIX)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sandboxmcp.core.errors import UsageError
 from sandboxmcp.core.model import ContentKind, NewSource, Scope, Source
+from sandboxmcp.core.surface import call
 from sandboxmcp.core.text import storable
 from sandboxmcp.store.captures.captures import Draft
 from sandboxmcp.store.chunking.forms import VERSION
@@ -265,4 +266,4 @@ def _near(connection: Connection, handle: str, project: str | None) -> str:
     )
     near = difflib.get_close_matches(handle.lower()[:40], [name for (name,) in rows], _NEAR_HANDLES)
     meant = f"Did you mean {', '.join(near)}? " if near else ""
-    return f"{meant}ctx_sources lists them."
+    return f"{meant}{call('ctx_sources')} lists them."
