@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_READING = {
-    "startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "rsplit", "find", "index", "count",
-    "replace", "compile", "match", "fullmatch", "search", "sub", "findall", "finditer",
-}  # fmt: skip
+_READING = frozenset(
+    "startswith endswith removeprefix removesuffix partition rpartition split rsplit find index count replace compile match"
+    " fullmatch search sub findall finditer".split()
+)
 _PHRASE = re.compile(r"[A-Za-z_]{2,}[;:,]? [A-Za-z_]{2,}")
 ALLOWED = {
     "No such option": "a message of the library that reads the command line, which has no code for it",
@@ -34,9 +34,8 @@ def _read_by(node: ast.AST) -> Iterator[ast.Constant]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _READING:
         for argument in node.args:
             yield from (one for one in ast.walk(argument) if isinstance(one, ast.Constant))
-    if isinstance(node, ast.Compare) and any(isinstance(one, ast.In | ast.NotIn) for one in node.ops):
-        if isinstance(node.left, ast.Constant):
-            yield node.left
+    if isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant):
+        yield from [node.left] if any(isinstance(one, ast.In | ast.NotIn) for one in node.ops) else []
 
 
 def _docstrings(tree: ast.Module) -> set[int]:

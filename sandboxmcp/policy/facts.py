@@ -27,6 +27,8 @@ class Word:
     line: int
     sure: bool = True
     """False: it may become another word, or none, since a variable in it need not have the value that the code gives it."""
+    built: bool = False
+    """It holds a variable in which the code puts what nobody knows, such as the output of a program. As code it may be any code."""
 
     @property
     def known(self) -> bool:

@@ -25,8 +25,9 @@ from sandboxmcp.policy.analysis.shell_streams import (
     swallowed_words,
 )
 from sandboxmcp.policy.analysis.shell_tree import Parsed, constants_of, is_seen, missed_commands, parse
-from sandboxmcp.policy.analysis.shell_variables import RUN_TEXT, Assignments, assignments_of
+from sandboxmcp.policy.analysis.shell_variables import PRINT_NO_CODE, RUN_TEXT, Assignments, assignments_of
 from sandboxmcp.policy.analysis.shell_words import (
+    Certainty,
     Variables,
     expansions_in,
     has_braces,
@@ -69,6 +70,7 @@ _EXPANDED_TWICE = re.compile(rb"@P\}|\b(?:PS[0-4]|ENV|BASH_ENV)=")
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
 _QUOTED_CODE = re.compile(r"'[^']*(?:\$\(([^']*)\)|`([^'`]*)`)[^']*'")
+_SUBSTITUTION = re.compile(r"\$\(|`")
 _EXEC = re.compile(r"\s*(?:(?:builtin|command)\s+)*exec(?:\s+\d+)?\s*")
 _GLOB = re.compile(r"(?<!\\)[*?]|(?<!\\)\[.+\]")
 
@@ -319,7 +321,7 @@ class _Walk:
     def run(self, parts: Sequence[Node], streams: Streams) -> Command | Unknown | None:
         """The command that words are."""
         parts = [part for part in parts if not self.is_descriptor(part)]
-        words = words_of(parts, self.source, self.variables, self.is_sure)
+        words = words_of(parts, self.source, self.variables, self.certainty_of)
         if not words:
             return None
         start = parts[0].start_byte
@@ -360,25 +362,33 @@ class _Walk:
         end = heredoc.text_end if heredoc is not None else operator + _MOST_HERESTRING
         raw = source[start:end].split(b"\n" if heredoc is None else b"\0")[0] if heredoc is None or not heredoc.quoted else b""
         short = heredoc is not None or len(target) < _MOST_HERESTRING // 2
-        return replace(text, sure=short and self.are_sure(raw.decode("utf-8", "replace"), operator))
+        certainty = self.certainty_in(raw.decode("utf-8", "replace"), operator)
+        return replace(text, sure=short and certainty != "unsure", built=certainty == "built")
 
-    def are_sure(self, raw: str, at: int) -> bool:
-        """The same as `is_sure`, for code of which there is no tree."""
-        names = {name for name in re.findall(r"\$\{?(\w+)", raw) if name in self.variables}
-        return all(self.assignments.sure(name, at) for name in names)
+    def certainty_in(self, raw: str, at: int) -> Certainty:
+        """The same as `certainty_of`, for code of which there is no tree."""
+        names = set(re.findall(r"\$\{?(\w+)", raw))
+        if not all(self.assignments.sure(name, at) for name in names if name in self.variables):
+            return "unsure"
+        return "built" if any(self.assignments.builds(name) for name in names if name not in self.variables) else "sure"
 
-    def is_sure(self, node: Node) -> bool:
+    def certainty_of(self, node: Node) -> Certainty:
         """Whether the variables in a word surely have the values that are taken for theirs, and become words at their blanks."""
-        if b"$" not in self.source[node.start_byte : node.end_byte]:
-            return True
+        raw = raw_of(node, self.source)
+        if "$" not in raw and "`" not in raw:
+            return "sure"
+        runs = _SUBSTITUTION.search(raw) is not None and not PRINT_NO_CODE.match(raw)
+        found: Certainty = "built" if runs and HOLE in text_of(node, self.source, self.variables) else "sure"
         for expansion, quoted in expansions_in(node):
             name = plain_name(raw_of(expansion, self.source))
-            if (text := self.variables.get(name)) is None:
-                continue  # it has a HOLE in its text
+            if (text := self.variables.get(name)) is None:  # it has a HOLE in its text
+                names = re.findall(r"[A-Za-z_]\w*", raw_of(expansion, self.source))
+                found = "built" if any(map(self.assignments.builds, names)) else found
+                continue
             blanks = expansion.id != node.id and any(one in text for one in " \t\n")
             if not self.assignments.sure(name, expansion.start_byte) or (not quoted and (blanks or self.assignments.splits(text))):
-                return False
-        return True
+                return "unsure"
+        return found
 
     def redirected(self, node: Node, streams: Streams) -> None:
         """A statement with redirections. The grammar gives those of the last command of a list or pipeline to all of it."""
@@ -469,8 +479,9 @@ class _Walk:
             text = loose_word(raw, self.variables)
             if not piece.operator:
                 spread = spread_raw(raw) if has_braces(raw) else [raw]
-                sure = self.are_sure(raw, span.name)
-                words += [Word(one if one == HOLE else loose_word(one, self.variables), line, sure) for one in spread]
+                certainty = self.certainty_in(raw, span.name)
+                sure, built = certainty != "unsure", certainty == "built"
+                words += [Word(one if one == HOLE else loose_word(one, self.variables), line, sure, built) for one in spread]
             elif (heredoc := self.text_at(piece.operator_at, text, self.variables)) is not None:
                 streams = streams.reading(heredoc)
             else:

@@ -44,6 +44,11 @@ _SET_IN_TEXT = re.compile(
     r"(?<![\w-])([A-Za-z_]\w{0,200})(?:\[[^\]\n]{0,200}\])?\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)"
     r"|(?<!\w)(\w{1,200})(?:\+\+|--)|(?:\+\+|--)(\w{1,200})"
 )
+PRINT_NO_CODE = re.compile(
+    r"\"?(?:\$\(|`)\s*(?:mktemp|tempfile|getopt)\b(?:(?!\s-\w*u|--unquoted|[;&|`(]).)*[)`]\"?\Z",
+    re.DOTALL,
+)
+"""Programs that print the path of a new file, or words that they have quoted for `eval`."""
 _SET_BY_USE = re.compile(r"\$\{(\w+):?=|\{(\w+)\}[<>]")
 """`${c:=x}`, and `exec {c}>file`."""
 _OF_THE_SHELL = frozenset(
@@ -63,6 +68,8 @@ class Assignments:
     """By name: where an assignment counts, from and to."""
     assigned: dict[str, int] = field(default_factory=dict)
     """How many assignments the tree holds."""
+    built: set[str] = field(default_factory=set)
+    """Variables that are assigned anything but the output of programs that print no code."""
     lost: set[str] = field(default_factory=set)
     """Variables that other things than plain assignments may set or unset."""
     all_lost: bool = False
@@ -85,6 +92,10 @@ class Assignments:
         if self.all_lost or name in self.lost or name in _OF_THE_SHELL:
             return False
         return any(start <= self._reached(at, start) < end for start, end in self.counts.get(name, ()))
+
+    def builds(self, name: str) -> bool:
+        """Whether the script may put any text into the variable."""
+        return name in self.built or name in self.lost
 
     def _reached(self, at: int, assigned: int) -> int:
         """When a place is first reached. A function that does not hold the assignment may be called earlier than it is written."""
@@ -191,6 +202,8 @@ def _assigned(found: Assignments, node: Node, end: int, values: Variables, befor
     text = raw_of(name, found.source).split("[")[0]
     found.assigned[text] = found.assigned.get(text, 0) + 1
     found.counts.setdefault(text, []).append((node.end_byte, end))
+    if value is None or not PRINT_NO_CODE.match(raw_of(value, found.source)):
+        found.built.add(text)
     if text == "IFS" and node.start_byte not in before_read:
         found.separators += text_of(value, found.source, values) if value is not None else ""
 
@@ -218,7 +231,7 @@ def _set_by_commands(found: Assignments, commands: list[tuple[Node, str]], value
             found.calls = min(found.calls, node.start_byte)
         if name in RUN_TEXT:
             found.all_lost |= name == "eval" and any(HOLE in text for text in texts)
-            found.lost |= {word for text in texts for word in re.findall(r"(?<![\w$-])(?<!\$\{)[A-Za-z_]\w*", text)}
+            found.lost |= {word for text in texts for word in re.findall(r"(?<![\w$/-])(?<!\$\{)[A-Za-z_]\w*", text)}
         if name in _SET_NAMED:
             _named(found, name, texts)
 

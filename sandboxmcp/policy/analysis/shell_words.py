@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sandboxmcp.policy.facts import HOLE, SPREAD, Word
 
@@ -40,11 +40,12 @@ def with_arguments(variables: Variables, arguments: Sequence[str]) -> Variables:
     return {**variables, **numbered, _ALL_ARGUMENTS: _BETWEEN.join(arguments)}
 
 
-Sure = Callable[["Node"], bool]
-"""Whether a word surely becomes what the variables with one known value make of it."""
+Certainty = Literal["sure", "built", "unsure"]
+"""Whether a word surely becomes what the variables with one known value make of it; `built`: see Word."""
+Sure = Callable[["Node"], Certainty]
 
 
-def words_of(nodes: Sequence[Node], source: bytes, variables: Variables, is_sure: Sure = lambda _: True) -> list[Word]:
+def words_of(nodes: Sequence[Node], source: bytes, variables: Variables, certainty_of: Sure = lambda _: "sure") -> list[Word]:
     """The words that `nodes` become when they run; one node may become several words."""
     words: list[Word] = []
     end, vanished = -1, False
@@ -53,15 +54,16 @@ def words_of(nodes: Sequence[Node], source: bytes, variables: Variables, is_sure
         glued = source[end : node.start_byte] == b"\\\n"
         end = node.end_byte
         line = node.start_point[0] + 1
-        sure, count = is_sure(node) and not vanished, len(words)
+        certainty, count = "unsure" if vanished else certainty_of(node), len(words)
+        sure, built = certainty != "unsure", certainty == "built"
         if _ALL_ARGUMENTS in variables and raw_of(node, source).strip().strip('"') in _ALL:
-            words += [Word(part, line, sure) for part in variables[_ALL_ARGUMENTS].split(_BETWEEN) if part]
+            words += [Word(part, line, sure, built) for part in variables[_ALL_ARGUMENTS].split(_BETWEEN) if part]
         elif glued and words:
-            words[-1] = Word(words[-1].text + text, words[-1].line, words[-1].sure and sure)
+            words[-1] = Word(words[-1].text + text, words[-1].line, words[-1].sure and sure, words[-1].built or built)
         elif node.type in {"simple_expansion", "expansion"} and HOLE not in text:
-            words += [Word(part, line, sure) for part in text.split()]
+            words += [Word(part, line, sure, built) for part in text.split()]
         else:
-            words += [Word(part, line, sure) for part in _braces(node, text)]
+            words += [Word(part, line, sure, built) for part in _braces(node, text)]
         vanished = not sure and len(words) == count  # what is empty now need not be, and then the next word is another one
     return words
 

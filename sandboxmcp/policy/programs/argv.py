@@ -260,7 +260,7 @@ def _embedded(words: Sequence[Word], language: str, command: Command, given: Seq
     if not code.replace(HOLE, "").strip("* "):
         yield Unknown(words[0].line, f"the code that {command.name} runs")
         return
-    if not all(word.sure for word in words):
+    if not all(word.sure for word in words) or (language == "shell" and any(word.built for word in words)):
         yield Unknown(words[0].line, f"all of the code that {command.name} runs")
     arguments = None if not given or any(SPREAD in word.text for word in given) else tuple(word.text for word in given)
     line, stdin = words[0].line, command.stdin if words[0] is not command.stdin else None

@@ -1,0 +1,53 @@
+"""Code in which the script puts what nobody knows may be any code: it is asked about on the host."""
+
+import pytest
+
+from sandboxmcp.policy.analysis.analyse import facts_of
+from sandboxmcp.policy.engine import Engine
+from sandboxmcp.policy.facts import Unknown
+
+BUILT = [
+    "x=$(printf '; rm -rf y'); bash -c \"echo $x\"",
+    'x=`cat f`; eval echo "$x"',
+    'read x; eval "echo $x"',
+    'read -r a b < f; sh -c "cd $b && ls"',
+    'eval "echo $(cat f)"',
+    'bash -c "echo `cat f`"',
+    'x=$(cat f); trap "echo $x" EXIT',
+    "x=$(cat f)\nbash <<E\necho $x\nE",
+    'x=$(cat f); ssh host "ls $x"',
+    'printf -v x "$(cat f)"; eval "ls $x"',
+    'mapfile x < f; eval "ls ${x[0]}"',
+    "c3 ${x/d9/(}\nc='$(c4)'; eval echo \"$c\"",
+    'c3 <<\t$"E1" ${x/d9/(}\n# d8\nE1\n{ c=\'$(c4)\'; eval echo "$c"; }',
+    'x=$(getopt -u -o a -- "$@"); eval set -- "$x"',
+    'x=$(mktemp; cat f); eval "ls $x"',
+]
+HARMLESS = [
+    'bash -c "cd $DIR && make"',
+    'eval "$EDITOR file"',
+    'tmp=$(mktemp -d); trap "rm -rf $tmp" EXIT',
+    'tmp=`mktemp`; trap "rm -f $tmp" 0',
+    'x=$(getopt -o ab: -- "$@"); eval set -- "$x"',
+    'eval set -- "$(getopt -o ab: -- "$@")"',
+    'x=3; bash -c "echo $x"',
+    'x=$(cat f); echo "$x"',
+    'x=$(cat f); sed "s/a/$x/" g',
+    'x=$(cat f); bash -c \'echo "$1"\' _ "$x"',
+]
+
+
+def _unknown(engine: Engine, code: str) -> bool:
+    return any(
+        isinstance(fact, Unknown) and fact.what.startswith("all of the code") for fact in facts_of(code, "shell", engine.knowledge)
+    )
+
+
+@pytest.mark.parametrize("code", BUILT)
+def test_code_that_is_built_from_what_is_unknown_is_not_all_known(engine: Engine, code: str) -> None:
+    assert any(isinstance(fact, Unknown) for fact in facts_of(code, "shell", engine.knowledge))
+
+
+@pytest.mark.parametrize("code", HARMLESS)
+def test_what_comes_from_outside_or_is_no_code_is_not_asked_about(engine: Engine, code: str) -> None:
+    assert not _unknown(engine, code)
