@@ -4,7 +4,7 @@ import pytest
 
 from sandboxmcp.policy.analysis.analyse import facts_of
 from sandboxmcp.policy.engine import Engine
-from sandboxmcp.policy.facts import Unknown
+from sandboxmcp.policy.facts import Command, Embedded, Unknown
 
 BUILT = [
     "x=$(printf '; rm -rf y'); bash -c \"echo $x\"",
@@ -18,8 +18,6 @@ BUILT = [
     'x=$(cat f); ssh host "ls $x"',
     'printf -v x "$(cat f)"; eval "ls $x"',
     'mapfile x < f; eval "ls ${x[0]}"',
-    "c3 ${x/d9/(}\nc='$(c4)'; eval echo \"$c\"",
-    'c3 <<\t$"E1" ${x/d9/(}\n# d8\nE1\n{ c=\'$(c4)\'; eval echo "$c"; }',
     'x=$(getopt -u -o a -- "$@"); eval set -- "$x"',
     'x=$(mktemp; cat f); eval "ls $x"',
 ]
@@ -51,3 +49,11 @@ def test_code_that_is_built_from_what_is_unknown_is_not_all_known(engine: Engine
 @pytest.mark.parametrize("code", HARMLESS)
 def test_what_comes_from_outside_or_is_no_code_is_not_asked_about(engine: Engine, code: str) -> None:
     assert not _unknown(engine, code)
+
+
+@pytest.mark.parametrize("before", ["", "<<E ", '<<$"E" '])
+def test_a_bracket_that_an_expansion_puts_in_hides_nothing(engine: Engine, before: str) -> None:
+    code = f"c3 {before}${{x/a/(}}\nE\nc='$(c4)'; eval echo \"$c\"; cat <<< c5 | bash\n"
+    commands = {fact.name for fact in facts_of(code, "shell", engine.knowledge) if isinstance(fact, Command)}
+    embedded = {fact.code for fact in facts_of(code, "shell", engine.knowledge) if isinstance(fact, Embedded)}
+    assert commands >= {"c3", "c4"} and any("c5" in one for one in embedded)

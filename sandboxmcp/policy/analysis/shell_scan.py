@@ -54,6 +54,8 @@ _PLAIN = {
     "condition": re.compile(rb"[^\"'\\$` \t\n#\]<>]+|[ \t]+"),
     "array": re.compile(rb"[^\"'\\$`()\n#\[<>;&|]+"),
 }
+_REPLACES = re.compile(rb"\$\{[!#]?\w+(?:\[[^\]\n]{0,200}\])?/")
+_ROUND = re.compile(rb"[()]")
 _CLOSING = {"quoted": b'"', "expansion": b"}", "subscript": b"]", "pattern": b")", "array": b")"}
 _OPENING = {"subscript": b"[", "pattern": b"("}
 
@@ -107,6 +109,8 @@ class Scan:
     """Their operators."""
     shifts: list[Region] = field(default_factory=list)
     """`<<` in sums, which the grammar may take for a heredoc."""
+    brackets: list[Region] = field(default_factory=list)
+    """Round brackets in what `${name/pattern/text}` puts in: the grammar takes an open one for the beginning of a list."""
     split: list[Region] = field(default_factory=list)
     """Operators and beginnings of expansions that go on behind a backslash at the end of a line, without the rest."""
     broken: list[tuple[int, int, list[int]]] = field(default_factory=list)
@@ -243,6 +247,9 @@ class _Scanner:
                 self.found.shifts += [
                     Region(one.start(), one.end(), self.depth) for one in _SHIFT.finditer(self.source, self.at, plain.end())
                 ]
+            if frame.kind == "expansion" and (b"(" in plain[0] or b")" in plain[0]) and _REPLACES.match(self.source, frame.at):
+                places = (one.start() for one in _ROUND.finditer(self.source, self.at, plain.end()))
+                self.found.brackets += [Region(at, at + 1, self.depth) for at in places]
             self.at = plain.end()
             return
         mark = self.source[self.at : self.at + 1]

@@ -143,6 +143,7 @@ def _plain_code(source: bytes, found: Scan, depth: int) -> bytes:
     """The code as the grammar understands it, with every place where it was."""
     others = [(one.start, source[one.start : one.end].translate(BLANK)) for one in found.keywords if one.depth == depth]
     others += [(one.start, b"**") for one in found.shifts if one.depth == depth]
+    others += [(one.start, b"_") for one in found.brackets if one.depth == depth]
     others += [(one.start, b"<  ") for one in found.herestrings if one.depth == depth]
     return without_heredocs(source, [one for one in found.heredocs if one.depth == depth], others)
 
