@@ -57,3 +57,9 @@ def test_a_bracket_that_an_expansion_puts_in_hides_nothing(engine: Engine, befor
     commands = {fact.name for fact in facts_of(code, "shell", engine.knowledge) if isinstance(fact, Command)}
     embedded = {fact.code for fact in facts_of(code, "shell", engine.knowledge) if isinstance(fact, Embedded)}
     assert commands >= {"c3", "c4"} and any("c5" in one for one in embedded)
+
+
+def test_an_alias_that_the_tree_shows_too_late_counts_for_the_commands_before_it(engine: Engine) -> None:
+    code = 'A=case c1 d6$(( hash -p $PWD/../bin/c2 d7; d7 ) |\nA+="$x d8" $\'c3\' &>d9 )d6\n'
+    facts = facts_of(code, "shell", engine.knowledge)
+    assert "c2" in {fact.name for fact in facts if isinstance(fact, Command)}

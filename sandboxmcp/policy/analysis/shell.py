@@ -274,7 +274,7 @@ class _Walk:
         for fact in expand_command(command, self.knowledge):
             if isinstance(fact, Command):
                 name = fact.name
-                self.aliases |= aliases_of(fact)
+                yield from self.newly_aliased(fact)
                 if name in _MOVES and (target := next((w.text for w in fact.args if not w.text.startswith("-")), "~")):
                     streams.place[0] = posixpath.join(streams.place[0], target) if HOLE not in target else HOLE
             if isinstance(fact, Embedded) and fact.language == "shell" and name in RUN_TEXT:
@@ -283,6 +283,16 @@ class _Walk:
                 yield fact
         if len(self.aliases) > _MOST_ALIASES:
             yield Unknown(command.line, f"what more than {_MOST_ALIASES} aliases make of the code")
+
+    def newly_aliased(self, command: Command) -> Iterator[Fact]:
+        """The aliases of a command are known from here on. Commands that had such a name may stand behind it in the code: what is
+        missing in the tree is looked at last.
+        """
+        for name, line in aliases_of(command).items():
+            self.aliases[name] = line
+            for stdout, stderr, arguments in self.calls.get(name, ()):
+                code = " ".join((line, *(arguments if arguments is not None else (HOLE,))))
+                yield Embedded(command.line, "shell", filled(code, "shell"), stdout, stderr)
 
     def without_alias(self, found: Command) -> tuple[str, frozenset[str]]:
         """The line that bash makes of a command whose name is an alias, and the aliases that it has put in."""
