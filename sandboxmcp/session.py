@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sandboxmcp.broker.broker import Broker
     from sandboxmcp.broker.gate import Gate
     from sandboxmcp.core.audit import AuditLog
+    from sandboxmcp.journal.journal import Journal
     from sandboxmcp.kernels.registry import Registry
     from sandboxmcp.kernels.runner import Runner
     from sandboxmcp.policy.engine import Engine
@@ -76,6 +77,7 @@ class Session:
 
     @cached_property
     def _store(self) -> Store:
+        from sandboxmcp.journal.journal import close_lost
         from sandboxmcp.store.store import Store
 
         opened = self.backend.open_store(self.settings.data_dir)
@@ -91,6 +93,7 @@ class Session:
         if opened.claim_recovery():
             with contextlib.suppress(StoreError):  # a store that cannot be written can still be searched
                 store.adopt()
+                close_lost(store.database, time.time())
                 self._forget_old(store)
         return store
 
@@ -100,6 +103,10 @@ class Session:
         for days, origins in ((retention.captures, ("execute", "batch", "artifact")), (retention.pages, ("page",))):
             if days:
                 store.forget_all(store.expired(origins, time.time() - days * 86_400))
+        if retention.journal:
+            from sandboxmcp.journal.journal import forget_old
+
+            forget_old(store.database, time.time() - retention.journal * 86_400)
 
     def _mask(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Masks credentials. Without a policy nothing is kept: BrokenPack, as for everything else that runs."""
@@ -152,6 +159,13 @@ class Session:
         return AuditLog(self.settings.data_dir / AUDIT_FILE, self.masked)
 
     @cached_property
+    def journal(self) -> Journal | None:
+        """What this session runs is written there; None where the settings keep none. Raises: StoreError."""
+        from sandboxmcp.journal.journal import Journal
+
+        return Journal(self.store.database, self.id, self.project, self.masked) if self.settings.journal else None
+
+    @cached_property
     def _runner(self) -> Runner:
         from sandboxmcp.kernels.runner import Runner
         from sandboxmcp.policy.sources import masker_of
@@ -195,6 +209,8 @@ class Session:
             broker.close()
         if "audit" in self.__dict__:
             self.audit.close()
+        if (journal := self.__dict__.get("journal")) is not None:
+            journal.end()
         if "_store" in self.__dict__:
             self._store.close()
         self.backend.left(self.id)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sandboxmcp.cli import admin, completion, help, kernels, policy, run, serve, shell, tool_commands, workspace
+from sandboxmcp.cli import admin, completion, help, kernels, log, policy, run, serve, shell, tool_commands, workspace
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.surface import speaking_to
 from sandboxmcp.tools.surfaces import TERMINAL
@@ -23,7 +23,7 @@ Exit codes: 0 ok, 1 the script failed, 2 usage, 3 denied by policy, 4 no sandbox
 """
 
 _ORDER = (
-    "run shell search read sources index fetch purge kernels jobs workspace policy serve doctor stats completion version help"
+    "run shell search read sources index fetch purge log kernels jobs workspace policy serve doctor stats completion version help"
 ).split()
 _USAGE = 2
 _INTERRUPTED = 130
@@ -40,7 +40,7 @@ def _application() -> typer.Typer:
     group = typer.Typer(name="sandboxmcp", cls=_Ordered, help=_HELP, add_completion=False, pretty_exceptions_enable=False)
     group.callback(invoke_without_command=True)(_alone)
     tool_commands.add_to(group, {"ctx_execute": run.run, "ctx_doctor": admin.doctor})
-    for module in (shell, kernels, workspace, policy, serve, admin, completion):
+    for module in (shell, kernels, log, workspace, policy, serve, admin, completion):
         module.add_to(group)
     help.add_to(group, run_command_line)
     return group

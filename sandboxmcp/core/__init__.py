@@ -6,6 +6,7 @@ __all__ = [
     "errors",
     "folders",
     "loops",
+    "migrations",
     "model",
     "processes",
     "reasons",

@@ -14,7 +14,7 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,7 @@ from sandboxmcp.core.surface import call
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    import sqlite_utils
-
-Migration = Callable[["sqlite_utils.Database"], None]
-"""One step of a schema; runs inside a transaction together with the record of it having run."""
+    from sandboxmcp.core.migrations import Migration
 
 _BUSY_S = 60.0
 """How long a writer waits for another process: indexing the largest capture holds the write lock for about 20 s."""
@@ -265,6 +262,7 @@ class Database:
                 time.sleep(_RETRY_S)
 
     def _migrate(self, migrations: Sequence[Migration]) -> None:
+        """Take the steps that the file has not had. `user_version` is their number, so that one look tells that none is missing."""
         with self._lent() as connection:
             self._refuse_newer(version := _version(connection), len(migrations))
         if version == len(migrations):
@@ -272,10 +270,13 @@ class Database:
         import sqlite_utils  # costs a tenth of a second, needed once per store
 
         with self.writing() as connection:
-            version = _version(connection)
+            done = _taken(connection, migrations)
             tables = sqlite_utils.Database(connection, execute_plugins=False)
-            for migration in migrations[version:]:
-                migration(tables)
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations(name TEXT PRIMARY KEY, taken_at REAL NOT NULL)")
+            for migration in migrations:
+                if migration.name not in done:
+                    migration(tables)
+                connection.execute("INSERT OR IGNORE INTO migrations VALUES (?, ?)", (migration.name, time.time()))
             connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
     def _refuse_newer(self, version: int, known: int) -> None:
@@ -293,6 +294,13 @@ class Database:
             if self._is_full(error):
                 raise DiskFull(f"The disk of {self.path.parent} is full", disk_full_fix()) from error
             raise StoreError(f"The store {self.path} failed: {error}", _fix(str(error))) from error
+
+
+def _taken(connection: Connection, migrations: Sequence[Migration]) -> set[str]:
+    """The names of the steps that a file has had. Files of earlier versions tell only how many."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone() is None:
+        return {migration.name for migration in migrations[: _version(connection)]}
+    return {name for (name,) in connection.execute("SELECT name FROM migrations")}
 
 
 _ELSEWHERE = "Make its folder writable, or set SANDBOXMCP_DATA_DIR to a folder that is."

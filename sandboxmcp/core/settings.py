@@ -132,6 +132,7 @@ class Retention:
 
     captures: int = setting(whole_number(0, 36_500), 14, "days that captured outputs are kept; 0: until they are deleted")
     pages: int = setting(whole_number(0, 36_500), 14, "days that fetched pages are kept; 0: until they are deleted")
+    journal: int = setting(whole_number(0, 36_500), 90, "days that the journal keeps what was run; 0: until it is deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class Settings:
         "facts as JSON beside an answer's text; auto: not for clients that would show the model nothing else",
     )
     timeout_s: float = setting(seconds, 120.0, "wall time of one item")
+    journal: bool = setting(switch, True, "keep what was run, with its code, for `sandboxmcp log`", only_off)
     concurrency: int = setting(whole_number(0, 8), 0, "items of a batch that run at once; 0: as many as cores")
     limits: Limits = Limits()
     network: Network = Network()

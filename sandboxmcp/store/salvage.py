@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from sandboxmcp.core.database import Database, sqlite_with_trigrams
 from sandboxmcp.core.errors import StoreError
+from sandboxmcp.core.migrations import MIGRATIONS
 from sandboxmcp.core.model import NewSource
 from sandboxmcp.core.text import shown
 from sandboxmcp.store.captures.captures import Captures, Draft
 from sandboxmcp.store.captures.incoming import at_work
 from sandboxmcp.store.chunking.kinds import SAMPLE_BYTES, recognise_kind
 from sandboxmcp.store.index import catalogue
-from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.store import DATABASE
 
 if TYPE_CHECKING:

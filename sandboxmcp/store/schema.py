@@ -1,4 +1,4 @@
-"""The tables of the store, as steps from version to version. Steps are only ever added.
+"""The tables of the store, as steps from version to version; core/migrations.py has their order.
 
     sources 1 ─ n chunks 1 ─ n passages        passages_fts indexes passages through the view passage_text (text stored once)
     words                                      every word of every passage with how often it occurs; words_fts finds them by
@@ -19,8 +19,6 @@ from sandboxmcp.store.search.vocabulary import Vocabulary, learn
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
-
-    from sandboxmcp.core.database import Migration
 
 _SOURCE = {
     "id": int,
@@ -73,11 +71,12 @@ _PREVIEW = {"token": str, "project": str, "expires_at": float, "handles": str}
 _USAGE = {"tool": str, "calls": int, "bytes_captured": int, "bytes_returned": int}
 
 
-def _first(database: Database) -> None:
-    sources = database.table("sources").create(_SOURCE, pk="id", not_null=set(_SOURCE) - _OPTIONAL - {"id"})
-    sources.create_index(["handle"], unique=True)
+def sources(database: Database) -> None:
+    """The first tables."""
+    table = database.table("sources").create(_SOURCE, pk="id", not_null=set(_SOURCE) - _OPTIONAL - {"id"})
+    table.create_index(["handle"], unique=True)
     for column in ("project", "digest", "path", "first_passage", "replaced_by"):
-        sources.create_index([column])
+        table.create_index([column])
     chunks = database.table("chunks").create(
         _CHUNK, pk="id", foreign_keys=[("source_id", "sources", "id")], not_null=set(_CHUNK) - {"id"}
     )
@@ -102,16 +101,16 @@ _FULL_TEXT = (
 )
 
 
-def _second(database: Database) -> None:
+def changes(database: Database) -> None:
     """Files that change and vanish, pages that were fetched, deletions that were previewed."""
-    sources = database.table("sources")
-    sources.add_column("stamp", str, not_null_default="")
-    sources.add_column("gone", int, not_null_default=0)
+    table = database.table("sources")
+    table.add_column("stamp", str, not_null_default="")
+    table.add_column("gone", int, not_null_default=0)
     database.table("pages").create(_PAGE, pk=("project", "label", "url"), not_null=set(_PAGE))
     database.table("previews").create(_PREVIEW, pk="token", not_null=set(_PREVIEW))
 
 
-def _third(database: Database) -> None:
+def occurrences(database: Database) -> None:
     """Words are counted by occurrences instead of by sources; the index takes in more before it writes a part of itself."""
     connection = database.conn
     for statement in (
@@ -127,7 +126,7 @@ def _third(database: Database) -> None:
         learn(connection, vocabulary.taken())
 
 
-def _fourth(database: Database) -> None:
+def unranked_trigrams(database: Database) -> None:
     """The trigrams of words are no longer ranked by SQLite: their table needs no sizes."""
     for statement in (
         "DROP TABLE words_fts",
@@ -138,11 +137,13 @@ def _fourth(database: Database) -> None:
         database.execute(statement)
 
 
-def _fifth(database: Database) -> None:
+def cut_by(database: Database) -> None:
     """Which version cut a source."""
-    sources = database.table("sources")
-    sources.add_column("cut_by", int, not_null_default=0)
-    sources.create_index(["cut_by"])
+    table = database.table("sources")
+    table.add_column("cut_by", int, not_null_default=0)
+    table.create_index(["cut_by"])
 
 
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth)
+def preview_scope(database: Database) -> None:
+    """Which part of the journal goes with a previewed deletion."""
+    database.table("previews").add_column("runs", str)

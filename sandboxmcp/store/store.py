@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError, UsageError
+from sandboxmcp.core.migrations import MIGRATIONS
 from sandboxmcp.core.model import Hit, NewSource, Scope, Source
 from sandboxmcp.core.words import words_in
 from sandboxmcp.store.captures.captures import Capture, Captures
@@ -24,7 +25,7 @@ from sandboxmcp.store.captures.content import RawCopies
 from sandboxmcp.store.captures.incoming import Incoming
 from sandboxmcp.store.captures.numbered_lines import head_and_tail, matching_lines, shown_lines
 from sandboxmcp.store.index import catalogue
-from sandboxmcp.store.index.adding import Adding, Mask
+from sandboxmcp.store.index.adding import Adding, Also, Mask
 from sandboxmcp.store.index.bulk_add import Together, together
 from sandboxmcp.store.index.deletion import Deleting
 from sandboxmcp.store.maintenance.rebuild import Repaired, index_anew
@@ -32,7 +33,6 @@ from sandboxmcp.store.maintenance.recovery import Adopting
 from sandboxmcp.store.maintenance.reindex import Renewing
 from sandboxmcp.store.readers.cutter import Cutter
 from sandboxmcp.store.readers.worker import Workers
-from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.search.scope import field_of
 from sandboxmcp.store.search.search import Sort, search
 from sandboxmcp.store.search.semantic import Meaning
@@ -148,6 +148,11 @@ class Store:
         return self._incoming.folder()
 
     @property
+    def database(self) -> Database:
+        """The file, for what else is kept in it."""
+        return self._database
+
+    @property
     def workers(self) -> Workers:
         """The processes that read what is large or came from outside."""
         return self._opened.workers
@@ -182,20 +187,21 @@ class Store:
         """Tries again what could not be added, if that was a while ago. Never raises."""
         self._adopting.adopt_late()
 
-    def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False) -> Source:
+    def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool = False, also: Also | None = None) -> Source:
         """Captures and indexes a text; returns when both are durable.
 
         A file, a page or a given text (by its origin) whose content is stored already under this label and path comes back
         `unchanged`, with its handle. A file or page that changed gets a new handle; its old source leaves search and lists, but
         can still be read by handle, so that earlier citations stay true. Every other capture is a new source, whatever its label.
 
-        `content` as a path is read by streaming; `consume` deletes the file afterwards.
+        `content` as a path is read by streaming; `consume` deletes the file afterwards. `also` is called inside the transaction
+        that stores a new source.
 
         Raises:
             UsageError: the path is not a readable file.
             StoreError: the store cannot be written.
         """
-        return self._adding.add(new, content, consume=consume)
+        return self._adding.add(new, content, consume=consume, also=also)
 
     def together(self) -> AbstractContextManager[Together]:
         """For many files: what is added to it is stored a few hundred at a time, and all of it when the block ends."""

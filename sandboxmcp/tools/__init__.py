@@ -14,6 +14,7 @@ __all__ = [
     "reading",
     "recalling",
     "registry",
+    "run_log",
     "surfaces",
     "toolspec",
     "usage_stats",

@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from sandboxmcp.core.errors import SandboxmcpError
 from sandboxmcp.core.settings import misspelt_variables
+from sandboxmcp.journal import journal
 from sandboxmcp.render.answer import Answer, answer
 from sandboxmcp.render.fence import one_line
 from sandboxmcp.render.receipt import counted
@@ -132,6 +133,8 @@ def _store(session: Session) -> str:
     parts = [str(folder)]
     parts += [f"only {free >> 20} MiB are free there"] * (free < _SCARCE)
     parts += [f"{counted(waiting, 'captured output')} could not be stored yet"] * (waiting > 0)
+    runs, _ = journal.count(session.store.database, journal.Wanted(None))
+    parts += [f"{counted(runs, 'run')} in the journal" if session.settings.journal else "no journal is kept"]
     outdated = session.store.renewing.outdated()
     parts += [f"{counted(outdated, 'source')} cut by an earlier version, to be cut anew beside searches"] * (outdated > 0)
     return ", ".join(parts)

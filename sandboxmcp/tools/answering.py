@@ -68,8 +68,17 @@ def answer_of(
     )
 
 
+def _journal_trouble(session: Session) -> list[str]:
+    """Once, that the journal cannot be written."""
+    journal = session.journal
+    if journal is None or not journal.trouble:
+        return []
+    told, journal.trouble = journal.trouble, ""
+    return [told]
+
+
 def _notices(session: Session, job: Job) -> list[str]:
-    return [*job.notes, *session.runner.take_mode(), *session.runner.take_notices()]
+    return [*job.notes, *_journal_trouble(session), *session.runner.take_mode(), *session.runner.take_notices()]
 
 
 def _with_error_lines(session: Session, item: Item) -> Item:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sandboxmcp.core.errors import StoreError
 from sandboxmcp.core.model import Hit, NewSource, Origin, Outcome, Scope, Source, StreamCapture
@@ -14,11 +15,27 @@ from sandboxmcp.render.extract import ERROR_WORDS, HEAD_LINES, TAIL_LINES, error
 from sandboxmcp.render.items import THRESHOLD, Item, Stream, short_stream
 from sandboxmcp.session import Session
 
+if TYPE_CHECKING:
+    from sandboxmcp.store.index.adding import Also
+
 _LINE_BYTES = 2_000
 """More of one line is never shown in an extract."""
 
 
-def remember(session: Session, outcome: Outcome, *, label: str, source_label: str, origin: Origin, batch: str) -> Item:
+Closing = Callable[[Sequence[str]], "Also"]
+"""Gives what is to be written with the last capture, from the handles of the ones before."""
+
+
+def remember(
+    session: Session,
+    outcome: Outcome,
+    *,
+    label: str,
+    source_label: str,
+    origin: Origin,
+    batch: str,
+    closing: Closing | None = None,
+) -> Item:
     """Store everything that the outcome captured (its files are taken away) and return what an answer needs of it.
 
     `label` is how the answer names the item, `source_label` how the store does. Blocking; call it on a thread.
@@ -35,18 +52,20 @@ def remember(session: Session, outcome: Outcome, *, label: str, source_label: st
     captured += [(replace(base, label=source_label + suffix, total_bytes=stream.total), stream.path) for stream, suffix in kept]
     for stream, _ in streams:
         _remove_empty(stream)
-    sources = _added(session, captured)
+    sources = _added(session, captured, closing)
     artifacts = sources[: len(outcome.artifacts)]
     shown = {suffix: stored_stream(session, one) for (_, suffix), one in zip(kept, sources[len(artifacts) :], strict=True)}
     stored_s = time.perf_counter() - begun
     return Item(label, outcome, shown.get(""), shown.get(" stderr"), tuple(artifacts), stored_s=stored_s)
 
 
-def _added(session: Session, captured: Sequence[tuple[NewSource, Path]]) -> list[Source]:
+def _added(session: Session, captured: Sequence[tuple[NewSource, Path]], closing: Closing | None) -> list[Source]:
     sources: list[Source] = []
     try:
         for new, path in captured:
-            sources.append(session.store.add(new, path, consume=True))
+            is_last = closing is not None and len(sources) == len(captured) - 1
+            also = closing([one.handle for one in sources]) if closing is not None and is_last else None
+            sources.append(session.store.add(new, path, consume=True, also=also))
     except StoreError as error:
         left = captured[len(sources) :]
         session.store.owe(left)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,6 +16,8 @@ import anyio.to_thread
 from sandboxmcp.core.errors import SandboxmcpError, StoreError
 from sandboxmcp.core.model import Origin, Outcome, Script, Verdict
 from sandboxmcp.core.reasons import Reason
+from sandboxmcp.core.surface import current
+from sandboxmcp.journal.journal import Ended, Entry, OpenRun
 from sandboxmcp.render.items import Item
 from sandboxmcp.session import Session
 from sandboxmcp.tools.asking import ask_first, settled
@@ -64,16 +67,33 @@ async def run_job(session: Session, job: Job, progress: Progress = no_progress, 
     """
     judged = await anyio.to_thread.run_sync(_judge_all, session, job.scripts)
     verdicts = await settled(judged, job.scripts)
-    await anyio.to_thread.run_sync(_log_all, session, job, judged, verdicts)
-    run = _Run(session, job, progress)
+    row = await anyio.to_thread.run_sync(_log_all, session, job, judged, verdicts)
+    run = _Run(session, job, progress, row)
     if items is not None:
         run.items = items
-    async with AsyncExitStack() as stack:
-        if any(verdict.action == "allow" for verdict in verdicts):
-            runner = await anyio.to_thread.run_sync(lambda: session.runner)
-            run.sandbox = await stack.enter_async_context(runner.session())
-        await run.all(verdicts)
+    otherwise = Ended("failed")
+    try:
+        async with AsyncExitStack() as stack:
+            if any(verdict.action == "allow" for verdict in verdicts):
+                runner = await anyio.to_thread.run_sync(lambda: session.runner)
+                run.sandbox = await stack.enter_async_context(runner.session())
+            await run.all(verdicts)
+    except SandboxmcpError as error:
+        otherwise = Ended("failed", reasons=[Reason("recorded", {"text": error.what}).as_json()])
+        raise
+    except asyncio.CancelledError:
+        otherwise = Ended("cancelled")
+        raise
+    finally:
+        if row is not None and len(row.closed) < len(job.scripts):
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(_finish, session, row, otherwise)
     return [run.items[index] for index in range(len(job.scripts))]
+
+
+def _finish(session: Session, row: OpenRun, otherwise: Ended) -> None:
+    if session.journal is not None:
+        session.journal.finish(row, otherwise)
 
 
 async def ask_before(session: Session, job: Job) -> None:
@@ -86,13 +106,34 @@ def _judge_all(session: Session, scripts: Sequence[Script]) -> list[Verdict]:
     return [engine.judge(script.code, script.language) for script in scripts]
 
 
-def _log_all(session: Session, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> None:
-    """Every verdict into the log before anything runs; what cannot be logged does not run."""
+_TOOLS: Mapping[Origin, str] = {"execute": "ctx_execute", "batch": "ctx_batch_execute", "file": "ctx_execute_file"}
+"""Which tool makes jobs of an origin, whoever calls it."""
+
+
+def _log_all(session: Session, job: Job, judged: Sequence[Verdict], decided: Sequence[Verdict]) -> OpenRun | None:
+    """Every verdict into the log before anything runs; what cannot be logged does not run. Returns the run's row of the journal."""
     try:
         for script, label, said, verdict in zip(job.scripts, job.source_labels, judged, decided, strict=True):
             session.audit.add("verdict", verdict_facts(session, script, label, said, verdict))
     except OSError as error:
         raise StoreError(f"the policy log cannot be written: {error.strerror}", "Nothing runs unlogged; free some space.") from None
+    return _opened(session, job, decided)
+
+
+def _opened(session: Session, job: Job, decided: Sequence[Verdict]) -> OpenRun | None:
+    """The run's row of the journal; None where none is kept, or the store cannot be opened, which is told elsewhere."""
+    try:
+        journal = session.journal
+    except StoreError:
+        return None
+    if journal is None:
+        return None
+    entries = [
+        Entry(label, script.language, script.code, verdict.action, verdict.rule)
+        for script, label, verdict in zip(job.scripts, job.source_labels, decided, strict=True)
+    ]
+    kernel = job.kernel or next((script.kernel for script in job.scripts if script.kernel), None)
+    return journal.open(_TOOLS.get(job.origin, job.origin), current().name, entries, job.batch, kernel)
 
 
 @dataclass(slots=True)
@@ -102,6 +143,8 @@ class _Run:
     session: Session
     job: Job
     progress: Progress
+    row: OpenRun | None
+    """Of the journal."""
     sandbox: RunSession | None = None
     items: dict[int, Item] = field(default_factory=dict)
     stopped: bool = False
@@ -164,15 +207,28 @@ class _Run:
             self.items[index] = await anyio.to_thread.run_sync(self._remembered, index, outcome)
 
     def _remembered(self, index: int, outcome: Outcome) -> Item:
-        job = self.job
-        return remember(
+        job, row = self.job, self.row
+        journal = self.session.journal if row is not None else None
+        ended = _ended(outcome)
+        item = remember(
             self.session,
             outcome,
             label=job.labels[index],
             source_label=job.source_labels[index],
             origin=job.origin,
             batch=job.batch,
+            closing=None if journal is None or row is None else partial(journal.closing, row, index, ended),
         )
+        if journal is not None and row is not None:  # it has captured nothing
+            journal.close(row, index, ended)
+        return item
+
+
+def _ended(outcome: Outcome) -> Ended:
+    streams = [one for one in (outcome.stdout, outcome.stderr) if one is not None]
+    size = sum(one.total for one in streams) + sum(one.size for one in outcome.artifacts)
+    reasons = [] if outcome.status == "denied" else [one.as_json() for one in outcome.reasons]
+    return Ended(outcome.status, outcome.exit_code, reasons, outcome.wall_s, size)
 
 
 def verdict_facts(session: Session, script: Script, label: str, said: Verdict, verdict: Verdict) -> dict[str, Any]:

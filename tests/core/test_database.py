@@ -14,6 +14,11 @@ import pytest
 from sandboxmcp.core import database as module
 from sandboxmcp.core.database import Busy, Database, has_trigrams, sqlite_with_trigrams
 from sandboxmcp.core.errors import StoreError
+from sandboxmcp.core.migrations import Migration
+
+
+def _steps(*functions: Any) -> list[Migration]:
+    return [Migration(f"{number} {function.__name__}", function) for number, function in enumerate(functions)]
 
 
 def _table(database):
@@ -35,33 +40,33 @@ def _columns(database: Database) -> list[str]:
 
 
 def test_a_new_database_has_the_schema_and_is_private(tmp_path):
-    database = Database(tmp_path / "deep" / "x.db", [_table])
+    database = Database(tmp_path / "deep" / "x.db", _steps(_table))
     assert _columns(database) == ["id", "name"]
     assert stat.S_IMODE((tmp_path / "deep" / "x.db").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "deep").stat().st_mode) == 0o700
 
 
 def test_only_the_missing_migrations_run(tmp_path):
-    Database(tmp_path / "x.db", [_table]).close()
-    assert _columns(Database(tmp_path / "x.db", [_table, _column])) == ["id", "name", "size"]
+    Database(tmp_path / "x.db", _steps(_table)).close()
+    assert _columns(Database(tmp_path / "x.db", _steps(_table, _column))) == ["id", "name", "size"]
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(tmp_path):
-    Database(tmp_path / "x.db", [_table]).close()
+    Database(tmp_path / "x.db", _steps(_table)).close()
     with pytest.raises(RuntimeError):
-        Database(tmp_path / "x.db", [_table, _break])
-    with Database(tmp_path / "x.db", [_table]).reading() as connection:
+        Database(tmp_path / "x.db", _steps(_table, _break))
+    with Database(tmp_path / "x.db", _steps(_table)).reading() as connection:
         assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
 
 
 def test_a_newer_database_is_refused_with_the_fix(tmp_path):
-    Database(tmp_path / "x.db", [_table, _column]).close()
+    Database(tmp_path / "x.db", _steps(_table, _column)).close()
     with pytest.raises(StoreError, match=r"has version 2, this sandboxmcp knows up to 1\. Upgrade sandboxmcp"):
-        Database(tmp_path / "x.db", [_table])
+        Database(tmp_path / "x.db", _steps(_table))
 
 
 def test_a_write_that_raises_is_undone(tmp_path):
-    database = Database(tmp_path / "x.db", [_table])
+    database = Database(tmp_path / "x.db", _steps(_table))
     with pytest.raises(ZeroDivisionError), database.writing() as connection:
         connection.execute("INSERT INTO things VALUES (1, 'a')")
         1 / 0  # noqa: B018
@@ -70,7 +75,7 @@ def test_a_write_that_raises_is_undone(tmp_path):
 
 
 def test_threads_that_write_at_once_lose_nothing(tmp_path):
-    database = Database(tmp_path / "x.db", [_table])
+    database = Database(tmp_path / "x.db", _steps(_table))
 
     def write():
         for _ in range(25):
@@ -87,7 +92,7 @@ def test_threads_that_write_at_once_lose_nothing(tmp_path):
 
 
 def test_a_reader_sees_one_state_while_another_writes(tmp_path):
-    database = Database(tmp_path / "x.db", [_table])
+    database = Database(tmp_path / "x.db", _steps(_table))
     with database.reading() as reader:
         before = reader.execute("SELECT count(*) FROM things").fetchone()
         with database.writing() as connection:
@@ -100,7 +105,7 @@ def test_foreign_keys_are_enforced(tmp_path):
         _table(tables)
         tables["children"].create({"id": int, "thing": int}, foreign_keys=[("thing", "things", "id")])
 
-    database = Database(tmp_path / "x.db", [child])
+    database = Database(tmp_path / "x.db", _steps(child))
     with pytest.raises(StoreError, match="FOREIGN KEY"), database.writing() as connection:
         connection.execute("INSERT INTO children VALUES (1, 99)")
 
@@ -111,22 +116,22 @@ def test_foreign_keys_are_enforced(tmp_path):
 def test_a_file_that_is_no_database_is_a_store_error_with_the_fix(tmp_path, content):
     (tmp_path / "x.db").write_bytes(content)
     with pytest.raises(StoreError, match=r"x\.db failed: .*doctor --repair"):
-        Database(tmp_path / "x.db", [_table])
+        Database(tmp_path / "x.db", _steps(_table))
 
 
 def test_a_folder_in_place_of_the_file_is_a_store_error(tmp_path):
     (tmp_path / "x.db").mkdir()
     with pytest.raises(StoreError, match="SANDBOXMCP_DATA_DIR"):
-        Database(tmp_path / "x.db", [_table])
+        Database(tmp_path / "x.db", _steps(_table))
 
 
 def test_a_place_that_cannot_be_written_is_a_store_error_with_the_fix():
     with pytest.raises(StoreError, match=r"cannot be made: .*SANDBOXMCP_DATA_DIR"):
-        Database(Path("/proc/nowhere/x.db"), [_table])
+        Database(Path("/proc/nowhere/x.db"), _steps(_table))
 
 
 def test_a_closed_database_says_so(tmp_path):
-    database = Database(tmp_path / "x.db", [_table])
+    database = Database(tmp_path / "x.db", _steps(_table))
     database.close()
     with pytest.raises(StoreError, match="is closed"), database.reading():
         pass
@@ -135,12 +140,13 @@ def test_a_closed_database_says_so(tmp_path):
 def test_processes_that_create_it_at_once_all_succeed(tmp_path):
     code = (
         "import sys, pathlib\nfrom sandboxmcp.core.database import Database\n"
-        "d = Database(pathlib.Path(sys.argv[1]), [lambda t: t['things'].create({'id': int}, pk='id')])\n"
+        "from sandboxmcp.core.migrations import Migration\n"
+        "d = Database(pathlib.Path(sys.argv[1]), [Migration('a', lambda t: t['things'].create({'id': int}, pk='id'))])\n"
         "with d.writing() as c: c.execute('INSERT INTO things DEFAULT VALUES')\n"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "x.db")]) for _ in range(4)]
     assert [process.wait(60) for process in running] == [0, 0, 0, 0]
-    with Database(tmp_path / "x.db", [lambda _: None]).reading() as connection:
+    with Database(tmp_path / "x.db", _steps(lambda _: None)).reading() as connection:
         assert connection.execute("SELECT count(*) FROM things").fetchone() == (4,)
 
 
@@ -168,7 +174,7 @@ class _WithoutFullText:
 
 
 def test_the_impatient_do_not_wait_for_a_thread_or_a_process(tmp_path):
-    database, other_process = Database(tmp_path / "x.db", [_table]), sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    database, other_process = Database(tmp_path / "x.db", _steps(_table)), sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     with database.writing(), pytest.raises(Busy, match="Another thread"), database.writing(patient=False):
         pass
     other_process.execute("BEGIN IMMEDIATE")

@@ -121,6 +121,7 @@ LOOSER = {
     "tool_folders": "tool_folders = ['/opt/evil']",
     "claude_permissions": "claude_permissions = false",
     "capture.raw": "[capture]\nraw = true",
+    "journal": "journal = true",
     "limits.output": "[limits]\noutput = '2GiB'",
     "limits.memory": "[limits]\nmemory = '64GiB'",
     "limits.processes": "[limits]\nprocesses = 4096",
@@ -142,7 +143,7 @@ LOOSER = {
 
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_project_cannot_loosen_what_protects_its_user(place: Place, name: str) -> None:
-    place.user("workspace_mode = 'ro'\n[network]\ndomains = ['example.org']")
+    place.user("workspace_mode = 'ro'\njournal = false\n[network]\ndomains = ['example.org']")
     place.own(LOOSER[name])
 
     with pytest.raises(UsageError, match=f"(loosens|sets) '{name}', which a project may (only tighten|not set)"):

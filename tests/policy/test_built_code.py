@@ -60,6 +60,6 @@ def test_a_bracket_that_an_expansion_puts_in_hides_nothing(engine: Engine, befor
 
 
 def test_an_alias_that_the_tree_shows_too_late_counts_for_the_commands_before_it(engine: Engine) -> None:
-    code = 'A=case c1 d6$(( hash -p $PWD/../bin/c2 d7; d7 ) |\nA+="$x d8" $\'c3\' &>d9 )d6\n'
+    code = "A=case c1 d6$(( hash -p $PWD/../bin/c2 d7; d7 ) |\nA+=\"$x d8\" $'c3' &>d9 )d6\n"
     facts = facts_of(code, "shell", engine.knowledge)
     assert "c2" in {fact.name for fact in facts if isinstance(fact, Command)}

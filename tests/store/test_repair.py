@@ -8,12 +8,12 @@ import pytest
 
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError
+from sandboxmcp.core.migrations import MIGRATIONS
 from sandboxmcp.core.model import NewSource, Scope
 from sandboxmcp.store import store as module
 from sandboxmcp.store.captures.captures import Captures
 from sandboxmcp.store.maintenance.rebuild import Repaired
 from sandboxmcp.store.salvage import Salvaged, salvage
-from sandboxmcp.store.schema import MIGRATIONS
 from sandboxmcp.store.store import Store
 
 P = Scope("p")

@@ -53,7 +53,7 @@ def test_a_token_is_good_for_a_minute_and_for_its_project(session: Session) -> N
     assert previews.take("q", token, now=1_001.0) is None
     token = previews.put("p", ["a"], now=1_000.0)
     assert previews.take("p", token, now=1_001.0 + PREVIEW_S) is None
-    assert previews.take("p", previews.put("p", ["a"], now=1_000.0), now=1_059.0) == ["a"]
+    assert previews.take("p", previews.put("p", ["a"], now=1_000.0), now=1_059.0) == (["a"], None)
 
 
 @pytest.mark.parametrize(

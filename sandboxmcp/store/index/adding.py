@@ -45,6 +45,10 @@ class Ready(NamedTuple):
     form: Form | None
 
 
+Also = Callable[["Connection", str], None]
+"""Something else to write in the transaction that stores a source, whose handle it is given."""
+
+
 class Adding:
     """Adds to one store. Of a capture its first and last bytes are indexed, as many as `ends` says."""
 
@@ -69,14 +73,14 @@ class Adding:
         self._pieces = Pieces()
         self._kept = Kept()
 
-    def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool) -> Source:
+    def add(self, new: NewSource, content: bytes | str | Path, *, consume: bool, also: Also | None = None) -> Source:
         """See Store.add."""
         given = self._content(new, content)
         ready = self._captured(new, given)
         if isinstance(ready, Source):
             given.finish(consume)
             return ready
-        (source,) = self.stored([ready])
+        (source,) = self.stored([ready], also)
         if self._raw is not None:
             self._raw.keep(source.handle, given, ready.draft.digest)
         given.finish(consume)
@@ -91,10 +95,10 @@ class Adding:
             return self.add(new, content, consume=False)
         return self._captured(new, self._content(new, content))
 
-    def stored(self, ready: Sequence[Ready]) -> list[Source]:
+    def stored(self, ready: Sequence[Ready], also: Also | None = None) -> list[Source]:
         """The sources that these become, all in one transaction; without them afterwards, should it fail."""
         try:
-            handles = self._written(ready)
+            handles = self._written(ready, also)
         finally:
             self.drop(ready)
         if any(one.new.origin in ("file", "page") for one in ready):
@@ -174,7 +178,7 @@ class Adding:
             )
             return replace(catalogue.get(connection, found[1], None), unchanged=True)
 
-    def _written(self, ready: Sequence[Ready]) -> list[str]:
+    def _written(self, ready: Sequence[Ready], also: Also | None) -> list[str]:
         flushing = Background()
         try:
             with self._database.writing() as connection:
@@ -187,6 +191,9 @@ class Adding:
                         for one, (source, _) in zip(ready, placed, strict=True):
                             _index(indexer, source, self._masked_cuts(one.cuts, one.form))
                         _record(connection, indexer)
+                    if also is not None:
+                        for _, handle in placed:
+                            also(connection, handle)
                     return [handle for _, handle in placed]
                 finally:
                     flushing.wait()

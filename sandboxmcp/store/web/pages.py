@@ -58,23 +58,24 @@ class Previews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, project: str, handles: Sequence[str], now: float | None = None) -> str:
-        """A new token for deleting these sources."""
+    def put(self, project: str, handles: Sequence[str], now: float | None = None, runs: str | None = None) -> str:
+        """A new token for deleting these sources; `runs`: which runs of the journal go with them, as whoever deletes writes it."""
         token = secrets.token_hex(4)
         now = time.time() if now is None else now
         with self._database.writing(freeing=True) as connection:
             connection.execute("DELETE FROM previews WHERE expires_at < ?", (now,))
             connection.execute(
-                "INSERT INTO previews VALUES (?, ?, ?, ?)", (token, storable(project), now + PREVIEW_S, json.dumps(list(handles)))
+                "INSERT INTO previews VALUES (?, ?, ?, ?, ?)",
+                (token, storable(project), now + PREVIEW_S, json.dumps(list(handles)), runs),
             )
         return token
 
-    def take(self, project: str, token: str, now: float | None = None) -> list[str] | None:
-        """The handles behind a token, which is used up by this; None when it is unknown, used, too old or another project's."""
+    def take(self, project: str, token: str, now: float | None = None) -> tuple[list[str], str | None] | None:
+        """The handles and runs behind a token, which is used up by this; None: unknown, used, too old, or another project's."""
         values = (storable(token), storable(project), time.time() if now is None else now)
         with self._database.writing(freeing=True) as connection:
             row = connection.execute(
-                "SELECT handles FROM previews WHERE token = ? AND project = ? AND expires_at >= ?", values
+                "SELECT handles, runs FROM previews WHERE token = ? AND project = ? AND expires_at >= ?", values
             ).fetchone()
             connection.execute("DELETE FROM previews WHERE token = ?", values[:1])
-        return None if row is None else list(json.loads(row[0]))
+        return None if row is None else (list(json.loads(row[0])), row[1])
