@@ -247,6 +247,8 @@ class _Scanner:
                 self.found.shifts += [
                     Region(one.start(), one.end(), self.depth) for one in _SHIFT.finditer(self.source, self.at, plain.end())
                 ]
+                if frame.kind == "subscript" and any(one.substitution for one in self.frames):
+                    self.unclear(self.at, "a shift in a subscript inside a substitution, which bash takes for a heredoc at times")
             if frame.kind == "expansion" and (b"(" in plain[0] or b")" in plain[0]) and _REPLACES.match(self.source, frame.at):
                 places = (one.start() for one in _ROUND.finditer(self.source, self.at, plain.end()))
                 self.found.brackets += [Region(at, at + 1, self.depth) for at in places]
