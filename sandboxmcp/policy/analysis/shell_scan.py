@@ -54,6 +54,7 @@ _PLAIN = {
     "condition": re.compile(rb"[^\"'\\$` \t\n#\]<>]+|[ \t]+"),
     "array": re.compile(rb"[^\"'\\$`()\n#\[<>;&|]+"),
 }
+_TIMED = re.compile(rb"\btime[ \t]+-\S+[ \t]+[A-Za-z_]\w*\Z")
 _REPLACES = re.compile(rb"\$\{[!#]?\w+(?:\[[^\]\n]{0,200}\])?/")
 _ROUND = re.compile(rb"[()]")
 _CLOSING = {"quoted": b'"', "expansion": b"}", "subscript": b"]", "pattern": b")", "array": b")"}
@@ -247,8 +248,9 @@ class _Scanner:
                 self.found.shifts += [
                     Region(one.start(), one.end(), self.depth) for one in _SHIFT.finditer(self.source, self.at, plain.end())
                 ]
-                if frame.kind == "subscript" and any(one.substitution for one in self.frames):
-                    self.unclear(self.at, "a shift in a subscript inside a substitution, which bash takes for a heredoc at times")
+                inside = any(one.substitution for one in self.frames)
+                if frame.kind == "subscript" and inside and _TIMED.search(self.source[max(0, frame.at - 80) : frame.at]):
+                    self.unclear(self.at, "a shift in a subscript behind time -p, which bash takes for a heredoc in a substitution")
             if frame.kind == "expansion" and (b"(" in plain[0] or b")" in plain[0]) and _REPLACES.match(self.source, frame.at):
                 places = (one.start() for one in _ROUND.finditer(self.source, self.at, plain.end()))
                 self.found.brackets += [Region(at, at + 1, self.depth) for at in places]
