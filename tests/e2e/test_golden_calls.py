@@ -383,6 +383,7 @@ class Normal:
 REPLACED = (
     (r"([xz])\1{19,}", r"\1…"),  # how many of a long line fit depends on how long the times are
     (r'("(?:\w+_s|\w+_at|memory)": ?)[\d.e-]+', r"\1N"),
+    (r" \+ \d+(?:\.\d+)?m?s indexing\b", ""),  # told where it takes longer than the script, as on a busy machine
     (r"\b\d+(?:\.\d+)? ?(?:ms|µs|s)\b", "T"),
     (r"\b\d+(?:\.\d+)? ?MiB\b", "M MiB"),
     (r"\bj[0-9a-f]{6}\b", "JOB"),
