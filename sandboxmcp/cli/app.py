@@ -70,7 +70,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         code: Any = _application()(list(arguments), prog_name=completion.PROGRAM, standalone_mode=False)
     except SandboxmcpError as error:
-        return _told(str(error), error.exit_code, as_json)
+        return _told(_without_credentials(str(error)), error.exit_code, as_json)
     except (typer.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except BrokenPipeError:
@@ -84,6 +84,15 @@ def _run(arguments: Sequence[str]) -> int:
             message = message.rstrip(".") + ". What begins with a dash and is no option goes after --."
         return _told(message, _USAGE, as_json) if message.strip() else 0  # a group without a command has printed its help
     return code if isinstance(code, int) else 0
+
+
+def _without_credentials(message: str) -> str:
+    """An error may repeat what was typed, such as a URL with a key. Whole errors are told where even that cannot be masked."""
+    if "://" not in message:
+        return message
+    from sandboxmcp.policy.sources import shipped_redactor
+
+    return shipped_redactor().text(message)
 
 
 def _told(message: str, exit_code: int, as_json: bool) -> int:

@@ -13,13 +13,15 @@ import typer
 
 from sandboxmcp.cli.notices import tell_misspelt
 from sandboxmcp.core.settings import KEYS, Key, Settings, load_settings
-from sandboxmcp.render.answer import Answer
+from sandboxmcp.render.answer import Answer, masked
 from sandboxmcp.session import Session
 from sandboxmcp.tools.usage_stats import count_call
 
 Body = Callable[..., int]
 _PANEL = "Settings"
 _EPILOG = "Settings: sandboxmcp help settings, or docs/settings.md"
+_ROOM = 1_000_000
+"""Tokens that a masked answer may have: it was laid out within its budget."""
 _NEARLY_EVERYWHERE = ("workspace", "data_dir")
 
 
@@ -85,15 +87,19 @@ def show(reply: Answer, as_json: bool, *, ok: bool | None = None) -> None:
         print(text)
 
 
-def use(settings: Settings, tool: str, function: Callable[..., Any], **arguments: Any) -> Answer:
-    """Run one tool, blocking or not, on parts of its own, which are closed again. The call is counted under the tool's name."""
+def use(settings: Settings, tool: str, function: Callable[..., Any], *, masks: bool = False, **arguments: Any) -> Answer:
+    """Run one tool, blocking or not, on parts of its own, which are closed again. The call is counted under the tool's name.
+
+    `masks`: its answer may hold credentials that were given, such as those of a URL.
+    """
     import anyio
 
     session = Session(settings)
     if inspect.iscoroutinefunction(function):
-        return anyio.run(partial(_used, session, tool, function, arguments))
+        reply: Answer = anyio.run(partial(_used, session, tool, function, arguments))
+        return masked(reply, session.masked, _ROOM) if masks else reply
     try:
-        reply: Answer = function(session, **arguments)
+        reply = function(session, **arguments)
         count_call(session, tool, captured=reply.captured_bytes, returned=len(reply.text.encode()))
         return reply
     finally:

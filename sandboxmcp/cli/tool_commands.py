@@ -77,7 +77,7 @@ def _calling(tool: ToolSpec, one: Command) -> Body:
         checked = checked_arguments(tool.name, arguments) | beyond
         if tool.has_budget:
             checked[BUDGET] = settings.budget_tokens if budget is None else budget
-        reply = use(settings, tool.name, tool.function(), **checked)
+        reply = use(settings, tool.name, tool.function(), masks=tool.is_open_world, **checked)
         show(reply, as_json)
         return 1 if reply.is_error else 0
 

@@ -86,3 +86,13 @@ def test_a_damaged_database_is_mended_by_doctor(say: Any, tmp_path: Path) -> Non
     said = say("doctor", "--repair")
     assert (said.code, "the database was damaged: 0 sources could be read, and 1 capture without its row" in said.out) == (0, True)
     assert "| the zebra runs" in say("search", "zebra", "--scope", "all").out
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+
+
+@pytest.mark.parametrize("words", [["fetch", f"http://127.0.0.1:9/x?key={TOKEN}"], ["index", f"https://h/{TOKEN}"]])
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
+def test_no_error_repeats_a_credential_that_was_typed(say: Any, words: list[str], more: list[str]) -> None:
+    said = say(*words, *more)
+    assert (said.code != 0, TOKEN in said.out + said.err) == (True, False)
