@@ -87,9 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _without_credentials(message: str) -> str:
-    """An error may repeat what was typed, such as a URL with a key. Whole errors are told where even that cannot be masked."""
-    if "://" not in message:
-        return message
+    """An error may repeat what was typed, such as a URL with a key."""
     from sandboxmcp.policy.sources import shipped_redactor
 
     return shipped_redactor().text(message)
