@@ -9,10 +9,10 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
-import zmq.asyncio
 
 from sandboxmcp.broker.broker import Broker
 from sandboxmcp.core.errors import UsageError
@@ -36,6 +36,7 @@ from sandboxmcp.kernels.runtimes import NotInstalled, Runtimes
 from sandboxmcp.kernels.script_run import Begun, Running
 from sandboxmcp.render.reasons import sentence
 from sandboxmcp.sandbox.hints import git_hint, limit_hint, network_hint
+from sandboxmcp.sandbox.usage import thread_seconds
 from sandboxmcp.sandbox.watch import Watchdog, Watched, WatchLimits
 from sandboxmcp.sandbox.workspace.masked_copies import Masker
 
@@ -54,7 +55,7 @@ class RunSession:
         self._captures = captures
         self._cap: int = settings.limits.output
         self._launcher = launcher
-        self._context: zmq.asyncio.Context = message_context()
+        self._context, receiving = message_context()
         self._sockets = sockets
         self._allowed: tuple[str, ...] = settings.kernelspecs
         place = KernelPlace(launcher, self._context, self._sockets, self._cap, self._allowed, settings.kernel_start_s)
@@ -79,6 +80,7 @@ class RunSession:
             launcher.written,
             WatchLimits(settings.limits.memory, settings.limits.workspace, settings.limits.files),
             launcher.process_kill,
+            partial(thread_seconds, receiving),
         )
 
     @classmethod

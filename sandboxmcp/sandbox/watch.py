@@ -33,8 +33,11 @@ _PERIOD_S = 0.05
 _SLOW_EVERY = 5
 """Files and file systems are looked at in every fifth round."""
 _SERVER_GROWTH = 160 << 20
-"""Bytes by which our own process may grow while items run. Output does not pass through our memory and messages are few: who
+"""Bytes by which our own process may grow while items run, by what they send. Output does not pass through our memory and messages are few: who
 makes us grow is sending messages without end (ZeroMQ keeps every part of one until the last, and knows no limit for that)."""
+_RECEIVED_S = 0.02
+"""Seconds of processor time that receiving so much takes at least. Where the sandbox's receiving thread had less, others made us grow:
+another session that indexes, say."""
 _GRACE_S = 1.0
 """An item that is still there so long after its breach takes its sandbox with it (it may have stopped the launcher)."""
 
@@ -70,8 +73,12 @@ class Watched:
 class Watchdog:
     """A thread that sleeps while nothing runs. `end_sandbox`, told why, is its last resort, also where the thread itself fails."""
 
-    def __init__(self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[Reason], None]) -> None:
+    def __init__(
+        self, workspace: Path, limits: WatchLimits, end_sandbox: Callable[[Reason], None], received_s: Callable[[], float]
+    ) -> None:
+        """`received_s`: the processor time, in seconds, of the thread that receives what the sandbox's kernels send."""
         self._workspace = workspace
+        self._received_s = received_s
         self._limits = limits
         self._end_sandbox = end_sandbox
         self._items: list[Watched] = []
@@ -80,6 +87,7 @@ class Watchdog:
         self._disk = _DiskBaseline(workspace)
         self._shared_at_start = shared_memory()
         self._own_at_start = own_memory()
+        self._received_at_start = received_s()
         threading.Thread(target=self._watch, daemon=True, name="sandboxmcp-watchdog").start()
 
     def begin(self, pid: int, kill: Callable[[], None], *, sends: bool = False) -> Watched:
@@ -89,7 +97,7 @@ class Watchdog:
             if not self._items:
                 self._shared_at_start = shared_memory()
                 self._disk = _DiskBaseline(self._workspace)
-                self._own_at_start = own_memory()
+                self._rebase()
             self._items.append(item)
             self._changed.notify()
         return item
@@ -136,10 +144,21 @@ class Watchdog:
         if sum(process.resident for process in everyone) + tables > self._limits.memory:
             self._judge_memory(items, trees)
         if own_memory() - self._own_at_start > _SERVER_GROWTH:
-            self._breach([item for item in items if item.sends], Reason("messages_limit", next_step="print_instead"))
+            self._judge_messages(items)
         if thoroughly:
             self._judge_shared(items, trees, everyone)
             self._judge_files(items, everyone)
+
+    def _rebase(self) -> None:
+        """Count the growth of our own process from here."""
+        self._own_at_start, self._received_at_start = own_memory(), self._received_s()
+
+    def _judge_messages(self, items: list[Watched]) -> None:
+        """Our process has grown: by what this sandbox's kernels send, or by something else."""
+        if self._received_s() - self._received_at_start < _RECEIVED_S:
+            self._rebase()
+            return
+        self._breach([item for item in items if item.sends], Reason("messages_limit", next_step="print_instead"))
 
     def _judge_memory(self, items: list[Watched], trees: dict[int, list[Process]], *, with_files: bool = False) -> None:
         """Exact shares; the item with the largest goes."""

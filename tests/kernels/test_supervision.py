@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from sandboxmcp.core.model import Outcome
 from sandboxmcp.kernels.named_kernels import NamedKernels
 from sandboxmcp.render.reasons import said
 from sandboxmcp.sandbox import watch
@@ -46,3 +47,24 @@ def test_nothing_runs_on_without_its_watchdog(make_inside, monkeypatch):
     assert outcome.status == "killed" and "its watchdog failed (RuntimeError: blind)" in said(outcome.reasons)
     assert not (inside.workspace / "late").exists()
     assert inside.run("echo on", "shell").text == "on\n"
+
+
+WAITING = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('on')"
+
+
+def test_a_kernel_that_sends_nothing_does_not_pay_for_the_growth_of_the_server(inside):
+    """Another session may index something large in the same process meanwhile."""
+
+    async def grown() -> Outcome:
+        running = asyncio.ensure_future(inside.run_here(WAITING, "python", 60.0))
+        while not (inside.workspace / "begun").exists():
+            await asyncio.sleep(0.01)
+        held = [bytearray(b"x" * (20 << 20)) for _ in range(20)]
+        for _ in range(40):  # so many rounds of the watchdog
+            await asyncio.sleep(0.05)
+        (inside.workspace / "go").touch()
+        outcome = (await running).outcome
+        del held
+        return outcome
+
+    assert inside.wait(grown(), 90).status == "ok"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import zmq
@@ -43,9 +44,17 @@ class SandboxKernelManager(AsyncKernelManager):
         await super()._async_launch_kernel(kernel_cmd, **kw)
 
 
-def message_context() -> zmq.asyncio.Context:
-    """A ZeroMQ context whose sockets never drop a message for a slow reader, and refuse gigantic ones."""
-    context = zmq.asyncio.Context()
+_NUMBERS = itertools.count(1)
+
+
+def message_context() -> tuple[zmq.asyncio.Context, str]:
+    """A ZeroMQ context whose sockets never drop a message for a slow reader, and refuse gigantic ones.
+
+    Also returned is how the name of the thread begins that receives for it, which is no other's (see zmq_ctx_set(3),
+    ZMQ_THREAD_NAME_PREFIX).
+    """
+    context, number = zmq.asyncio.Context(), next(_NUMBERS)
+    context.set(zmq.THREAD_NAME_PREFIX, number)
     for option, value in (
         (zmq.RCVHWM, 0),
         (zmq.SNDHWM, 0),
@@ -54,4 +63,4 @@ def message_context() -> zmq.asyncio.Context:
         (zmq.MAXMSGSIZE, _LARGEST_MESSAGE),
     ):
         context.setsockopt(option, value)
-    return context
+    return context, f"{number}/ZMQbg/IO"

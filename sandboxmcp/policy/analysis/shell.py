@@ -68,6 +68,7 @@ _EXPANDED = frozenset({"PS0", "PS1", "PS2", "PS3", "PS4", "ENV", "BASH_ENV"})
 _EXPANDED_TWICE = re.compile(rb"@P\}|\b(?:PS[0-4]|ENV|BASH_ENV)=")
 """Where the grammar has lost its way, no assignment is looked at: the text that is expanded may be any."""
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+_KEPT_SUBSCRIPT = re.compile(r"=\$?'([^'\n]{0,500}\w\[[^'\]\n]{0,200}(?:\$\(|`)[^'\n]{0,2000})'")
 _QUOTED_SUBSCRIPT = re.compile(r"'[^'\[]*\w\[[^'$]*\$\(([^']*)\)[^']*'")
 _QUOTED_CODE = re.compile(r"'[^']*(?:\$\(([^']*)\)|`([^'`]*)`)[^']*'")
 _SUBSTITUTION = re.compile(r"\$\(|`")
@@ -123,6 +124,7 @@ class _Walk:
     def facts(self, streams: Streams) -> Iterator[Fact]:
         yield from self.walk(self.parsed.root, streams)
         yield from self.rest(streams)
+        yield from self.kept_for_sums()
         constants, walked = self.variables, set[tuple[str, int, _Call | None]]()
         while waiting := [one for one in self.bodies(streams) if one[:3] not in walked]:  # bodies call and define more functions
             for name, at, call, inside in waiting:
@@ -134,6 +136,14 @@ class _Walk:
                 arguments = call[2] if call is not None else None
                 self.variables = constants if arguments is None else with_arguments(constants, arguments)
                 yield from self.walk(body, inside)
+
+    def kept_for_sums(self) -> Iterator[Fact]:
+        """Substitutions in text that a variable keeps and a sum would run, where the tree need not have the assignment."""
+        if not self.parsed.root.has_error:
+            return
+        for found in _KEPT_SUBSCRIPT.finditer(self.parsed.source.decode("utf-8", "replace")):
+            line = self.parsed.source.count(b"\n", 0, found.start()) + 1
+            yield Embedded(line, "shell", f": <<{_NOWHERE}\n{filled(found[1], 'shell')}\n{_NOWHERE}\n")
 
     def bodies(self, streams: Streams) -> Iterator[tuple[str, int, _Call | None, Streams]]:
         """Every body of a function, by name and place, with every call of it that makes a difference, and that call's streams."""
