@@ -33,11 +33,11 @@ _PERIOD_S = 0.05
 _SLOW_EVERY = 5
 """Files and file systems are looked at in every fifth round."""
 _SERVER_GROWTH = 160 << 20
-"""Bytes by which our own process may grow while items run, by what they send. Output does not pass through our memory and messages are few: who
-makes us grow is sending messages without end (ZeroMQ keeps every part of one until the last, and knows no limit for that)."""
+"""Bytes by which our own process may grow by what items send. Output does not pass through our memory and messages are few: who makes
+us grow is sending messages without end (ZeroMQ keeps every part of one until the last, and knows no limit for that)."""
 _RECEIVED_S = 0.02
-"""Seconds of processor time that receiving so much takes at least. Where the sandbox's receiving thread had less, others made us grow:
-another session that indexes, say."""
+"""Seconds of processor time that receiving so much takes at least. Where the sandbox's receiving thread had less, others made us
+grow: another session that indexes, say."""
 _GRACE_S = 1.0
 """An item that is still there so long after its breach takes its sandbox with it (it may have stopped the launcher)."""
 
