@@ -40,6 +40,11 @@ class KernelPool:
                 await self._throw_away(kernel)
         return await self._start()
 
+    @property
+    def has_spare(self) -> bool:
+        """Whether one stands ready or is being started."""
+        return self._spare is not None
+
     async def spare_ready(self) -> bool:
         """Wait for the spare that is being started; False when there is none or it did not start."""
         return self._spare is not None and not (await asyncio.wait({self._spare}))[0].pop().exception()

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -44,6 +44,23 @@ _MOST_AT_ONCE = 8
 """Items of one sandbox that run at the same time; more wait their turn, and their time starts then."""
 OnPartial = Callable[[Outcome], None]
 OnBegin = Callable[[Begun], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStatistics:
+    """What one sandbox has at the moment."""
+
+    running: int
+    """Scripts."""
+    watched: int
+    """Items that the watchdog looks at."""
+    named: int
+    """Named kernels."""
+    has_spare: bool
+    """A kernel stands ready, or is being started, for the next script."""
+    tidying: int
+    """Works that go on behind answers."""
+    loops: tuple[LoopState, ...]
 
 
 class RunSession:
@@ -121,6 +138,13 @@ class RunSession:
     def loops(self) -> tuple[LoopState, ...]:
         """The background loops, for statistics."""
         return self._loops.states
+
+    @property
+    def statistics(self) -> SandboxStatistics:
+        """What there is at the moment."""
+        return SandboxStatistics(
+            self._running, self._watchdog.watched, len(self.named.known()), self._pool.has_spare, len(self._tidying), self.loops
+        )
 
     def _break(self, why: str) -> None:
         self._broken = self._broken or why

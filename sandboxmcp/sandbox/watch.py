@@ -33,8 +33,8 @@ _PERIOD_S = 0.05
 _SLOW_EVERY = 5
 """Files and file systems are looked at in every fifth round."""
 _SERVER_GROWTH = 160 << 20
-"""Bytes by which our own process may grow by what items send. Output does not pass through our memory and messages are few: who makes
-us grow is sending messages without end (ZeroMQ keeps every part of one until the last, and knows no limit for that)."""
+"""Bytes by which our own process may grow by what items send. Output does not pass through our memory and messages are few: who
+makes us grow is sending messages without end (ZeroMQ keeps every part of one until the last, and knows no limit for that)."""
 _RECEIVED_S = 0.02
 """Seconds of processor time that receiving so much takes at least. Where the sandbox's receiving thread had less, others made us
 grow: another session that indexes, say."""
@@ -101,6 +101,11 @@ class Watchdog:
             self._items.append(item)
             self._changed.notify()
         return item
+
+    @property
+    def watched(self) -> int:
+        """How many items it looks at."""
+        return len(self._items)
 
     def finish(self, item: Watched) -> None:
         with self._changed:

@@ -49,6 +49,7 @@ async def doctor(session: Session) -> Answer:
     checks = await anyio.to_thread.run_sync(_checks, session)
     if all(check.ok or check.optional for check in checks):
         checks += await _runtimes(session)
+        checks += [_work(session)]
     lines = [line for check in checks for line in _told(check)]
     facts = [asdict(check) for check in checks]
     healthy = all(check.ok or check.optional for check in checks)
@@ -109,6 +110,24 @@ async def _runtimes(session: Session) -> list[Check]:
         return [Check("runtimes", False, error.what, error.fix)]
     python = Check("runtime python", True, sys.executable)
     return [python, *(_runtime(f"runtime {language}", one) for language, one in sorted(found.items()))]
+
+
+def _work(session: Session) -> Check:
+    """What this process and its sandbox have at work; not well where a background loop has ended."""
+    own, sandbox = session.backend.statistics, session.runner.running
+    parts = [
+        counted(own.sessions, "session"),
+        counted(own.stores, "store"),
+        counted(own.readers, "reader process", "reader processes"),
+    ]
+    if sandbox is None:
+        return Check("work", True, ", ".join(parts))
+    now = sandbox.statistics
+    parts += [counted(now.running, "running script"), counted(now.named, "named kernel"), counted(now.watched, "watched item")]
+    parts += ["a kernel ready"] * now.has_spare + [f"{now.tidying} tidying up"] * (now.tidying > 0)
+    dead = [f"{loop.name} ({loop.error})" for loop in now.loops if not loop.alive]
+    parts += [f"loops: {', '.join(loop.name for loop in now.loops if loop.alive) or 'none'}", *(f"ended: {one}" for one in dead)]
+    return Check("work", not dead, ", ".join(parts), "The next script gets a new sandbox." if dead else "", optional=True)
 
 
 def _runtime(name: str, found: str | SandboxmcpError) -> Check:

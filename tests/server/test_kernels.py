@@ -369,3 +369,11 @@ async def test_an_item_in_a_language_that_is_not_installed_does_not_stop_the_oth
             client, "ctx_batch_execute", commands=[{"code": "IO.puts 1", "language": "elixir"}, "echo fine"]
         )
     assert (facts["items"][1]["status"], result.is_error) == ("ok", False)
+
+
+async def test_doctor_tells_what_a_server_has_at_work(connect: Any) -> None:
+    async with connect() as client:
+        await call(client, "ctx_execute", code="x = 1", kernel="k")
+        text, _, _ = await call(client, "ctx_doctor")
+    (work,) = [line for line in text.split("\n") if line.startswith("ok work: ")]
+    assert "1 session, 1 store" in work and "1 named kernel" in work and work.endswith("loops: reaping, guarding")
