@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,28 @@ Status = Literal["ok", "failed", "timeout", "cancelled", "killed", "denied", "sk
 
 ContentKind = Literal["code", "prose", "log", "data"]
 Origin = Literal["execute", "batch", "file", "text", "artifact", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What where a text came from means for storing it."""
+
+    is_known_again: bool = False
+    """The same content under the same label and path is the source that is there already."""
+    replaces: bool = False
+    """A new content takes the place of the old one, which leaves search."""
+    is_outside: bool = False
+    """It came from the network: only a worker process reads its structure."""
+
+
+PROVENANCE: Mapping[Origin, Provenance] = {
+    "execute": Provenance(),
+    "batch": Provenance(),
+    "artifact": Provenance(),
+    "text": Provenance(is_known_again=True),
+    "file": Provenance(is_known_again=True, replaces=True),
+    "page": Provenance(is_known_again=True, replaces=True, is_outside=True),
+}
 
 
 @dataclass(frozen=True, slots=True)

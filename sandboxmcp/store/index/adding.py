@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sandboxmcp.core.database import Database
 from sandboxmcp.core.errors import StoreError
-from sandboxmcp.core.model import ContentKind, NewSource, Source
+from sandboxmcp.core.model import PROVENANCE, ContentKind, NewSource, Source
 from sandboxmcp.core.text import clean_label, shown, storable
 from sandboxmcp.core.words import Kept, Pieces
 from sandboxmcp.store.background import Background
@@ -101,7 +101,7 @@ class Adding:
             handles = self._written(ready, also)
         finally:
             self.drop(ready)
-        if any(one.new.origin in ("file", "page") for one in ready):
+        if any(PROVENANCE[one.new.origin].replaces for one in ready):
             self._deleting.sweep()
         with self._database.reading() as connection:
             return [
@@ -123,7 +123,7 @@ class Adding:
         new = _storable(new)
         path = None if new.path is None else self._masked(new.path)
         new = replace(new, label=clean_label(self._masked(new.label)) or new.origin, path=path)
-        again = new.origin in ("file", "text", "page")
+        again = PROVENANCE[new.origin].is_known_again
         if again and (known := self._known(new, None)) is not None:
             return known
         draft = self._captures.write(given.pieces())
@@ -144,7 +144,7 @@ class Adding:
             kind = new.kind or recognise_kind(sample, new.path or "")
             form = None if is_picture(new.mime) else recognise_form(sample, kind)
             parts = self._parts(capture)
-            cuts = self._cutter.cut(capture, parts, form, outside=new.origin == "page")
+            cuts = self._cutter.cut(capture, parts, form, outside=PROVENANCE[new.origin].is_outside)
         return Ready(new, draft, kind, sum(stop - start for start, stop in parts), cuts, form)
 
     def _masked(self, text: str) -> str:
@@ -205,7 +205,7 @@ class Adding:
     def _placed(self, connection: Connection, one: Ready) -> tuple[int, str]:
         """The row of a source, not yet indexed: its id and its handle."""
         source, handle = catalogue.insert(connection, one.new, one.kind, one.draft, one.indexed)
-        if one.new.origin in ("file", "page"):
+        if PROVENANCE[one.new.origin].replaces:
             catalogue.replace_older(connection, one.new, source)
         return source, handle
 
