@@ -7,19 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from sandboxmcp.store.chunking.code import code_chunks
 from sandboxmcp.store.chunking.elements import ElementOutline
 from sandboxmcp.store.chunking.history import HistoryOutline
-from sandboxmcp.store.chunking.keys import KeyOutline
+from sandboxmcp.store.chunking.keys import KeyOutline, SnapshotOutline
 from sandboxmcp.store.chunking.kinds import Form
 from sandboxmcp.store.chunking.manual import ManualOutline
-from sandboxmcp.store.chunking.markdown import MarkdownOutline
+from sandboxmcp.store.chunking.markdown import MarkdownOutline, RestructuredOutline
 from sandboxmcp.store.chunking.outline import Outline
-from sandboxmcp.store.chunking.output import OutputOutline
+from sandboxmcp.store.chunking.output import OutputOutline, ReportOutline
 from sandboxmcp.store.chunking.parts import Chunk
-from sandboxmcp.store.chunking.records import RecordsOutline
-from sandboxmcp.store.chunking.reports import ReportOutline
-from sandboxmcp.store.chunking.restructured import RestructuredOutline
-from sandboxmcp.store.chunking.rows import RowsOutline
+from sandboxmcp.store.chunking.records import RecordsOutline, RowsOutline
 from sandboxmcp.store.chunking.sections import sections
-from sandboxmcp.store.chunking.snapshot import SnapshotOutline
 from sandboxmcp.store.chunking.steps import Steps
 from sandboxmcp.store.lines import Line
 

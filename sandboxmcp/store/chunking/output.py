@@ -1,4 +1,4 @@
-"""What programs print: failures of tests, stack traces and tables, wherever they stand between other lines. Pure.
+"""What programs print: failures of tests, stack traces and tables between other lines; reports of tests in XML. Pure.
 
 A failure is a section named by its test; a trace is one, named by its error; the rows of a table stand under its header.
 """
@@ -110,3 +110,23 @@ def is_header(text: str) -> bool:
         return False
     columns = _APART.split(text.strip())
     return len(columns) >= 3 and all(map(_COLUMN.match, columns))
+
+
+_ELEMENT = re.compile(r"\s*<(/?)(testsuite|testcase)\b([^<>]*)>?")
+_NAME = re.compile(r"\bname=\"([^\"]*)\"")
+_LEVELS = {"testsuite": 1, "testcase": 2}
+
+
+class ReportOutline(OutputOutline):
+    """JUnit's elements; a case that is closed at once has passed and stays with its neighbours."""
+
+    def read(self, line: Line, before: Sequence[Line]) -> Heading | None:
+        element = _ELEMENT.match(line.text)
+        if element is None:
+            return super().read(line, before)
+        closed = element[1] or element[3].endswith("/")
+        if element[2] == "testcase" and closed:
+            return Heading(2, "") if self._open and self._open[-1].level >= 2 and self._open[-1].text and not element[1] else None
+        name = _NAME.search(element[3])
+        self._in = ""
+        return Heading(_LEVELS[element[2]], name[1] if name else "")

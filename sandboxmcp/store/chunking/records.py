@@ -1,4 +1,4 @@
-"""Records of `Key: value` lines, as package managers and system tools print them: each stands under its first line. Pure."""
+"""Records of `Key: value` lines, each under its first line, and delimited rows, each under the header. Pure."""
 
 from __future__ import annotations
 
@@ -40,3 +40,27 @@ class RecordsOutline(Outline):
 def after_gap(above: str) -> bool:
     """Does a line below this one begin something?"""
     return not above.strip() or _RULE.match(above.strip()) is not None
+
+
+SEPARATORS = ("\t", ",", ";", "|")
+
+
+class RowsOutline(Outline):
+    """The first row is a header when none of its cells is empty or a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = False
+
+    def read(self, line: Line, before: Sequence[Line]) -> Heading | None:
+        if self._begun or not line.text.strip():
+            return None
+        self._begun = True
+        return Heading(1, line.text.strip()) if line.whole and is_header(line.text) else None
+
+
+def is_header(row: str) -> bool:
+    """Does a row name its columns?"""
+    separator = max(SEPARATORS, key=row.count)
+    cells = [cell.strip().strip("\"'") for cell in row.strip().split(separator)]
+    return len(cells) > 1 and all(cell.lstrip("+-.0123456789eE%") for cell in cells)
