@@ -1,4 +1,4 @@
-"""One sentence instead of a riddle: a script that tries to reach another machine is told what to do instead.
+"""A hint for a script that tries to reach another machine: there is no network, and what to do instead.
 
 There is no network in the sandbox, so nothing is forbidden here that would work: without this the script would see "Network is
 unreachable" or wait for a name server. It is a courtesy and no fence: code can go around it, and meets the sandbox's walls then.

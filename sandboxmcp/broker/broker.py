@@ -1,4 +1,4 @@
-"""What the broker of one session holds: its programs, its gate and budget, its boxes, its log. It outlives any one sandbox."""
+"""The broker of one session: its programs, its gate and budget, its boxes, its log. It outlives any one sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the shim and the broker say to each other. The shim is inside the sandbox: nothing that it says is believed.
+"""The protocol between the shim and the broker. The shim is inside the sandbox: nothing that it says is believed.
 
 A frame is its length (4 bytes, big-endian) and fields joined by NUL; NUL is what no argument can hold, and a shim that needs no
 JSON starts in half the time. The shim begins: PROGRAM, kind of stdout, kind of stderr, argv… The broker answers with operations;

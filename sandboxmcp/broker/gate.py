@@ -1,4 +1,4 @@
-"""The one way out: resolve a name, judge every address that it has, connect to those very addresses, count what passes.
+"""The gate to the network: resolve a name, judge every address that it has, connect to those very addresses, count what passes.
 
 The relays of the broker and the host's own fetcher come through here. What was judged is what is connected to: no second
 look-up.

@@ -1,4 +1,4 @@
-"""The broker's counter for one sandbox: takes the shims' connections, each served by a thread of its own.
+"""The broker's service for one sandbox: it takes the shims' connections, each served by a thread of its own.
 
 The socket was made listening inside the sandbox and passed out (see kernels/guest/launcher.py), so no socket of the host's is
 visible inside, and none of the sandbox's items can put itself in its place.

@@ -1,4 +1,4 @@
-"""Words as index, query and ranking see them: letters and digits, folded, with the pieces of identifiers beside the whole.
+"""Tokenisation for index, query and ranking: words of letters and digits, folded, with the pieces of identifiers beside the whole.
 
 A word here is what SQLite's unicode61 tokenizer calls a token: a run of letters and digits, so `get_user_name` is three.
 Kept pure: no database, no stemming (the tokenizer of the index does that).

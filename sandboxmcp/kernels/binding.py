@@ -1,4 +1,4 @@
-"""What a script finds prepared: its working folder, and the file that it is about as FILE_PATH and FILE_CONTENT.
+"""A script's working folder, and the file that it is about, bound to FILE_PATH and FILE_CONTENT.
 
 A file that the sandbox sees is read inside, so that whatever became of its path meanwhile is resolved inside too. One of another
 folder of the host's is copied in through a pipe. Its descriptor is not passed: opened again through /proc/self/fd it would give

@@ -1,4 +1,4 @@
-"""Named kernels live on between calls, and so do their threads: what they put in place of protected paths is moved aside too.
+"""The guard of idle named kernels: what their threads put in place of protected paths between calls is moved aside too.
 
 A path that appears while nothing of theirs has run was made by the host, and stays (the sandbox is replaced at the next call). Who
 ran is told by the operating system's account of each thread's time, which nothing inside can set.

@@ -1,4 +1,4 @@
-"""Kernels that stay: their variables live on between calls, and each call has its own output, time limit and end.
+"""Named kernels: their variables live on between calls, and each call has its own output, time limit and end.
 
 A call that takes too long or is cancelled is interrupted, not killed, so that the variables survive; only a kernel that does not
 heed the interrupt is ended. One call runs at a time in a kernel; others wait their turn.

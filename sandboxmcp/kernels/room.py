@@ -1,4 +1,4 @@
-"""Disks that scripts write to, looked at before and after each script: one that fills a disk and ends well has lost something.
+"""Full disks, looked for before and after each script: one that fills a disk and ends well has lost something.
 
 A program that does not look at the results of its writes ends with exit code 0 on a full disk (perl's print, C's fprintf). Seen is
 a disk that is still full when the script has ended. A script that has deleted what was not whole has left no loss behind.

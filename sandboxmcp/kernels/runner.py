@@ -1,4 +1,4 @@
-"""Which sandbox scripts run in: one for a session, started when it is needed and replaced when it cannot be used any more.
+"""The runner of a session's scripts: one sandbox, started when it is needed and replaced when it cannot be used any more.
 
 A sandbox is started at the first script and kept for the next ones: the session is the boundary, items share its /tmp.
 One that has died (a script can kill what runs beside it) is replaced at the next session.

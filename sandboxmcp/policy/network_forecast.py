@@ -1,4 +1,4 @@
-"""What becomes inside the sandbox of programs that want a network: let out by the broker, refused there, or without a network.
+"""A forecast for programs that want a network inside the sandbox: let out by the broker, refused there, or without a network.
 
 For `policy explain`. No verdict: what fails for want of a network does no harm, and a script may mean it to fail.
 """

@@ -1,4 +1,4 @@
-"""Regular expressions of packs: refused at load when they are wrong or could take very long, and searched with a bound."""
+"""Regular expressions of packs: they are refused at load when they are wrong or could take very long, and searched with a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look at the letters that proves, for plain code, that no rule can match it and nothing in it is unknown.
+"""A prefilter over the bytes of code that proves, for plain code, that no rule can match it and nothing in it is unknown.
 
 Conservative on purpose: it gives up at the first letter that could hide a word. It imports next to nothing, and what it knows of
 the packs is a few sets of words that survive as JSON.

@@ -1,4 +1,4 @@
-"""What wants room in an execution's answer: a reason, an output, the end of stderr. Each knows its need and fills its share."""
+"""How the parts of an answer share its budget: reasons, outputs, ends of stderr. Each knows its need and fills its share."""
 
 from __future__ import annotations
 

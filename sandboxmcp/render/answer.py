@@ -1,4 +1,4 @@
-"""The one exit: what every tool returns, its rendered text within the budget whatever went into it."""
+"""The answer of a tool: its rendered text, held to the budget whatever went into it, and its facts."""
 
 from __future__ import annotations
 

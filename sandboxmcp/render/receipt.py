@@ -1,4 +1,4 @@
-"""One line for the reader and one row for the program about what became of an item, and where its output lies."""
+"""Receipts: one line for the reader and one row for the program about what became of an item, and where its output lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does this machine give us a sandbox? Asked by building one, a wall at a time; the first wall that fails names the remedy.
+"""The probe: whether this machine gives us a sandbox, found by building one, wall by wall. The first that fails names the remedy.
 
 The outcome is decided by whether a program ran inside, never by the words of an error: bubblewrap's messages change between
 versions. Words only help to choose among remedies.

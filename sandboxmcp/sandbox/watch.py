@@ -1,4 +1,4 @@
-"""What the operating system does not limit for us is watched from the host, and its breach ends the item that caused it.
+"""The watchdog: what the operating system does not limit is watched from the host, and a breach ends the item that caused it.
 
 Watched: memory of all processes of the items together (exact shares are read only when the cheap upper bound says so), memory held
 in files without a name (memfd), page tables, files in the tmpfs folders, growth of the workspace. What setrlimit(2) limits well is

@@ -1,4 +1,4 @@
-"""From code to all its facts: code inside code is analysed in turn, whatever the languages."""
+"""The analysis of code: all its facts, those of code inside code too, whatever the languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line of curl or wget comes to, once every option has been found on the allow-list. Pure values."""
+"""An order: what a command line of curl or wget asks for, once every option has been found on the allow-list. Pure values."""
 
 from __future__ import annotations
 
