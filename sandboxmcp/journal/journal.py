@@ -64,6 +64,8 @@ class OpenRun:
     ended: dict[int, tuple[Ended, tuple[str, ...]]] = field(default_factory=dict)
     """By place, what became of items, where that is not written yet."""
     closed: set[int] = field(default_factory=set)
+    pending: set[int] = field(default_factory=set)
+    """Places that `closing` wrote in a transaction of the store's: closed once it is known that it was not undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +112,22 @@ class Journal:
         return run
 
     def closing(self, run: OpenRun, place: int, ended: Ended, handles: Sequence[str]) -> Callable[[Connection, str], None]:
-        """What closes an item's row inside the transaction that stores the last of its captures, whose handle it is given."""
+        """What closes an item's row inside the transaction that stores the last of its captures, whose handle it is given.
+
+        `close` comes after the transaction, which may be undone. A run that is not written yet is left to it.
+        """
 
         def close(connection: Connection, handle: str) -> None:
-            run.ended[place] = (ended, (*handles, handle))
-            self._write(connection, run)
+            if run.number:
+                self._update(connection, run.number, place, ended, (*handles, handle))
+                run.pending.add(place)
 
         return close
 
     def close(self, run: OpenRun, place: int, ended: Ended, handles: Sequence[str] = ()) -> None:
-        """Close the row of an item that has stored nothing, or whose captures are stored already."""
+        """Close the row of an item whose captures are stored, unless that was done in their transaction."""
+        if place in run.pending:
+            run.closed.add(place)
         if place in run.closed:
             return
         run.ended[place] = (ended, tuple(handles))
@@ -144,24 +152,24 @@ class Journal:
         if not run.number:
             run.number = self._insert(connection, run)
         for place, (ended, handles) in list(run.ended.items()):
-            connection.execute(
-                "UPDATE journal_items SET status = ?, exit_code = ?, reasons = ?, wall_s = ?, bytes_out = ?, handles = ?"
-                " WHERE run = ? AND place = ?",
-                (
-                    ended.status,
-                    ended.exit_code,
-                    self._mask(json.dumps(list(ended.reasons), ensure_ascii=False)),
-                    round(ended.wall_s, 4),
-                    ended.bytes_out,
-                    json.dumps(handles),
-                    run.number,
-                    place,
-                ),
-            )
+            self._update(connection, run.number, place, ended, handles)
             run.closed.add(place)
             del run.ended[place]
-        if len(run.closed) == len(run.entries):
-            connection.execute("UPDATE journal_runs SET ended_at = ? WHERE id = ?", (time.time(), run.number))
+
+    def _update(self, connection: Connection, number: int, place: int, ended: Ended, handles: Sequence[str]) -> None:
+        """What became of an item; a run has ended when the last of its items has."""
+        reasons = self._mask(json.dumps(list(ended.reasons), ensure_ascii=False))
+        known = (ended.status, ended.exit_code, reasons, round(ended.wall_s, 4), ended.bytes_out, json.dumps(handles))
+        connection.execute(
+            "UPDATE journal_items SET status = ?, exit_code = ?, reasons = ?, wall_s = ?, bytes_out = ?, handles = ?"
+            " WHERE run = ? AND place = ?",
+            (*known, number, place),
+        )
+        connection.execute(
+            "UPDATE journal_runs SET ended_at = ?2 WHERE id = ?1"
+            " AND NOT EXISTS (SELECT 1 FROM journal_items WHERE run = ?1 AND status IS NULL)",
+            (number, time.time()),
+        )
 
     def _insert(self, connection: Connection, run: OpenRun) -> int:
         connection.execute(

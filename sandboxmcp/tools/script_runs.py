@@ -219,8 +219,9 @@ class _Run:
             batch=job.batch,
             closing=None if journal is None or row is None else partial(journal.closing, row, index, ended),
         )
-        if journal is not None and row is not None:  # it has captured nothing
-            journal.close(row, index, ended)
+        if journal is not None and row is not None:
+            stored = (*item.artifacts, *(stream.source for stream in item.streams))
+            journal.close(row, index, ended, [source.handle for source in stored])
         return item
 
 

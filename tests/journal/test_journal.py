@@ -73,6 +73,8 @@ def test_a_row_is_closed_in_the_transaction_that_stores_the_capture(database: Da
         closing(connection, "h2")
         raise RuntimeError("undone")
     assert statuses(database) == ["running"]
+    journal.finish(run, Ended("failed"))
+    assert statuses(database) == ["failed"]
 
 
 def test_code_and_labels_are_masked_and_long_code_is_cut_with_a_mark(database: Database) -> None:
